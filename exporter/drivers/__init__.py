@@ -1,0 +1,1 @@
+"""One file per NIC driver: raw counter -> catalogue metric."""

@@ -1,0 +1,126 @@
+"""What one line of a driver's table says, and what a driver is.
+
+A driver is data: for each place where it shows counters (``ethtool -S``, a port's or a device's ``hw_counters``) a tuple of
+entries, the first that matches a raw name wins. Adding a counter is adding a line; its unit, width and limits are facts
+of the driver's source, kept with it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from exporter.model import Metric
+
+Width = Literal["u64", "mod32", "acc64", "sw64", "gauge", "sat4", "sat8", "sat16", "sat32"]
+"""``u64``: 64 bits in the device. ``mod32``: 32 bits that wrap. ``acc64``: narrow hardware, widened by the driver. ``sw64``: kept
+by the driver in memory. ``satN``: N bits that stick at the top. ``gauge``: goes up and down."""
+
+MICROSECONDS = 1e-6
+"""Factor from microseconds to seconds."""
+PERCENT = 0.01
+"""Factor from percent to a ratio."""
+WORDS = 4
+"""Factor from the IBTA's 4-octet words to bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One raw counter, or one family of them (see :func:`counter`, :func:`family`, :func:`left_out`)."""
+
+    name: str = ""
+    pattern: re.Pattern[str] | None = None
+    metric: Metric | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    scale: float = 1
+    width: Width = "u64"
+    physical: bool = False
+    sums: bool = False
+    invalid: int | None = None
+    lag_sum: bool = False
+    reason: str = ""
+
+
+def counter(
+    name: str,
+    metric: Metric,
+    *,
+    labels: tuple[tuple[str, str], ...] = (),
+    scale: float = 1,
+    width: Width = "u64",
+    physical: bool = False,
+    sums: bool = False,
+    invalid: int | None = None,
+    lag_sum: bool = False,
+) -> Entry:
+    """Return the entry of one exact raw name.
+
+    The metric's value is ``value * scale`` (an int scale keeps integers exact). ``physical`` entries are dropped on virtual
+    functions and subfunctions, whose strings exist but do not count. ``sums`` adds up all raw counters that give the same
+    series. ``invalid`` is a raw value that means "not known" (all-ones on ionic): no series then. ``lag_sum`` marks sums
+    over the members of a bond, which may go backwards when membership changes.
+    """
+    return Entry(
+        name=name,
+        metric=metric,
+        labels=labels,
+        scale=scale,
+        width=width,
+        physical=physical,
+        sums=sums,
+        invalid=invalid,
+        lag_sum=lag_sum,
+    )
+
+
+def family(
+    pattern: str,
+    metric: Metric,
+    *,
+    labels: tuple[tuple[str, str], ...] = (),
+    scale: float = 1,
+    width: Width = "u64",
+    physical: bool = False,
+    sums: bool = False,
+    invalid: int | None = None,
+) -> Entry:
+    """Return the entry of all raw names that ``pattern`` matches in full; its named groups become labels of those names."""
+    return Entry(
+        pattern=re.compile(pattern),
+        metric=metric,
+        labels=labels,
+        scale=scale,
+        width=width,
+        physical=physical,
+        sums=sums,
+        invalid=invalid,
+    )
+
+
+def left_out(name_or_pattern: str, reason: str, *, pattern: bool = False) -> Entry:
+    """Return the entry of raw names that are known and deliberately not served; ``reason`` is printed in docs/drivers.md."""
+    if pattern:
+        return Entry(pattern=re.compile(name_or_pattern), reason=reason)
+    return Entry(name=name_or_pattern, reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """One NIC driver: how to know it and what its counters mean.
+
+    ``kernel_names`` are the names that ETHTOOL_GDRVINFO and ``device/driver`` give. ``device_pattern`` matches the names its RDMA
+    devices get by default (for captures that lack the driver link). ``ethtool`` reads ``ethtool -S``, ``port`` a port's
+    hw_counters and RDMA netlink, ``device`` the device's hw_counters. ``read_first`` is the hw_counters file to read before
+    the others. ``refresh_seconds`` is how often the driver itself takes new values. ``notes`` go to docs/drivers.md.
+    """
+
+    name: str
+    kernel_names: tuple[str, ...]
+    device_pattern: str = ""
+    ethtool: tuple[Entry, ...] = ()
+    port: tuple[Entry, ...] = ()
+    device: tuple[Entry, ...] = ()
+    read_first: str = ""
+    refresh_seconds: float = 0
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,260 @@
+"""How to ask Linux. The only package that opens files under /sys and /proc, talks netlink or does an ioctl.
+
+A :class:`Kernel` is six small interfaces; it comes live (:mod:`exporter.kernel.live`) and captured
+(:mod:`exporter.kernel.captured`). All calls block and may block for long: they are made in worker threads only. They
+raise :class:`OSError` with the kernel's errno and nothing else; what an errno means to a counter is said once, by
+:func:`not_there`. They never write to a device, start a dump or create anything.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+NOT_THERE = frozenset(
+    {
+        errno.ENOENT,
+        errno.EINVAL,
+        errno.EOPNOTSUPP,
+        errno.EPERM,
+        errno.ENODEV,
+        errno.ENOTDIR,
+        errno.EPROTONOSUPPORT,
+        errno.EAFNOSUPPORT,
+    }
+)
+"""What the kernel answers for a thing that a device, driver or kernel does not have (design section 7)."""
+
+
+def not_there(error: OSError) -> bool:
+    """True when the error means "this device has no such thing", False when it is a failure to be counted."""
+    return error.errno in NOT_THERE
+
+
+class Sysfs(Protocol):
+    """Files below two roots. Paths are relative to the root of sysfs (``class/net/eth0/mtu``) or procfs (``net/route``)."""
+
+    def read(self, path: str) -> str:
+        """Return the file's text without its trailing newline. One read of at most a page, as sysfs answers."""
+
+    def read_bytes(self, path: str, limit: int = 4096) -> bytes:
+        """Return at most ``limit`` bytes as they are (PCI ``config``). A short answer is not an error."""
+
+    def list(self, path: str) -> tuple[str, ...]:
+        """Return the sorted names in a folder."""
+
+    def exists(self, path: str) -> bool:
+        """True when the path, symbolic links followed, is there."""
+
+    def resolve(self, path: str) -> str:
+        """Return the path with every symbolic link followed, relative to the root of sysfs."""
+
+    def read_proc(self, path: str) -> str:
+        """Return the text of a file below procfs."""
+
+
+class DriverInfo(NamedTuple):
+    """ETHTOOL_GDRVINFO (include/uapi/linux/ethtool.h)."""
+
+    driver: str
+    version: str
+    firmware_version: str
+    bus_info: str
+
+
+class Statistics(NamedTuple):
+    """Names and values of one set of counters, in the kernel's order.
+
+    ``names`` is the *same object* as in the last answer as long as the kernel lists the same names, so that whatever was
+    derived from it can be kept by ``is``. Names are as the kernel gives them: inner blanks, brackets and colons kept.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+
+
+class Ethtool(Protocol):
+    """The ethtool ioctls. ``statistics`` holds RTNL for as long as the driver needs (design section 7)."""
+
+    def driver_info(self, netdev: str) -> DriverInfo: ...
+
+    def statistics(self, netdev: str) -> Statistics:
+        """``ethtool -S``. An interface without statistics answers two empty tuples."""
+
+
+class LinkState(NamedTuple):
+    """ETHTOOL_MSG_LINKSTATE_GET. ``ext_state`` / ``ext_substate`` are the kernel's numbers, ``down_count`` its counter."""
+
+    link: bool | None
+    ext_state: int | None
+    ext_substate: int | None
+    down_count: int | None
+
+
+class Pause(NamedTuple):
+    """ETHTOOL_MSG_PAUSE_GET: 802.3x settings and frames (None: the driver does not say)."""
+
+    autoneg: bool | None
+    receive: bool | None
+    transmit: bool | None
+    received_frames: int | None
+    transmitted_frames: int | None
+
+
+class Fec(NamedTuple):
+    """ETHTOOL_MSG_FEC_GET: the active mode (``RS``, ``BASER``, ``None``, ``LLRS`` or empty) and the totals (None: unknown)."""
+
+    active: str
+    corrected_blocks: int | None
+    uncorrectable_blocks: int | None
+    corrected_bits: int | None
+
+
+class EthtoolNetlink(Protocol):
+    """The ``ethtool`` generic netlink family."""
+
+    def link_state(self, netdev: str) -> LinkState: ...
+
+    def pause(self, netdev: str) -> Pause: ...
+
+    def fec(self, netdev: str) -> Fec: ...
+
+    def standard(self, netdev: str) -> Statistics:
+        """ETHTOOL_MSG_STATS_GET, groups eth-phy, eth-mac, eth-ctrl: the kernel's own names (``FrameCheckSequenceErrors``)."""
+
+
+class RdmaDevice(NamedTuple):
+    """RDMA_NLDEV_CMD_GET."""
+
+    dev_index: int
+    name: str
+    firmware_version: str
+    node_guid: str
+    protocol: str
+    ports: int
+
+
+class RdmaLink(NamedTuple):
+    """RDMA_NLDEV_CMD_PORT_GET. ``state`` / ``physical_state`` are the IBTA numbers; ``netdev`` is empty when there is none."""
+
+    dev_index: int
+    device: str
+    port: int
+    state: int | None
+    physical_state: int | None
+    ifindex: int | None
+    netdev: str
+
+
+class Rdma(Protocol):
+    """RDMA netlink (NETLINK_RDMA, client nldev). EPROTONOSUPPORT: a kernel without RDMA."""
+
+    def devices(self) -> tuple[RdmaDevice, ...]: ...
+
+    def links(self) -> tuple[RdmaLink, ...]: ...
+
+    def namespaces(self) -> Literal["shared", "exclusive", ""]: ...
+
+    def statistics(self, dev_index: int, port: int) -> Statistics:
+        """RDMA_NLDEV_CMD_STAT_GET of one port: all hw_counters, enabled optional ones included."""
+
+
+class Dcb(NamedTuple):
+    """DCB_CMD_IEEE_GET and DCB_CMD_GDCBX.
+
+    ``pfc_enabled`` is the mask of priorities (None: no PFC structure), ``applications`` are (selector, priority, protocol)
+    entries, ``dcbx`` the mode flags (HOST 1, LLD_MANAGED 2, CEE 4, IEEE 8, STATIC 16; None: unknown),
+    ``pfc_requests`` / ``pfc_indications`` the frames per priority that the driver keeps (as old as its last refresh).
+    """
+
+    pfc_enabled: int | None
+    pfc_capacity: int | None
+    applications: tuple[tuple[int, int, int], ...]
+    dcbx: int | None
+    pfc_requests: tuple[int, ...] = ()
+    pfc_indications: tuple[int, ...] = ()
+    buffer_sizes: tuple[int, ...] = ()
+    priority_buffers: tuple[int, ...] = ()
+
+
+class DcbReader(Protocol):
+    """DCB over rtnetlink (RTM_GETDCB). EOPNOTSUPP: the driver has no DCB."""
+
+    def get(self, netdev: str) -> Dcb: ...
+
+
+class HealthReporter(NamedTuple):
+    """One devlink health reporter. ``healthy`` is None when the kernel gives another state than healthy or error."""
+
+    bus: str
+    name: str
+    port: int | None
+    reporter: str
+    healthy: bool | None
+    errors: int
+    recoveries: int
+
+
+class Devlink(Protocol):
+    """devlink generic netlink: lists only. DUMP_GET is never sent: it may start a dump."""
+
+    def health_reporters(self) -> tuple[HealthReporter, ...]: ...
+
+
+class Link(NamedTuple):
+    """One interface of an RTM_GETLINK dump.
+
+    ``carrier_up_count`` / ``carrier_down_count`` are the kernel's flap counters; ``kind`` is IFLA_INFO_KIND (``bond``,
+    ``vlan``, ``veth``, empty for hardware); ``master`` and ``parent`` are indexes (0: none).
+    """
+
+    ifindex: int
+    name: str
+    kind: str
+    master: int
+    parent: int
+    mac: str
+    mtu: int
+    up: bool
+    carrier: bool
+    operational_state: str
+    carrier_up_count: int | None
+    carrier_down_count: int | None
+    loopback: bool
+
+
+class LinkEvent(NamedTuple):
+    """Something about the links changed (``resync``: events were lost, look at everything again)."""
+
+    kind: Literal["new", "deleted", "carrier", "resync"]
+    ifindex: int
+    name: str
+    carrier: bool | None
+
+
+class Links(Protocol):
+    """rtnetlink: interfaces, default routes, and news of them."""
+
+    def dump(self) -> tuple[Link, ...]: ...
+
+    def default_route_interfaces(self) -> tuple[str, ...]:
+        """Interfaces of the IPv4 and IPv6 default routes of the main table, the lowest metric first."""
+
+    def monitor(self) -> AsyncIterator[LinkEvent]:
+        """Yield link events until closed. A captured kernel yields none and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Everything the exporter asks of Linux, live or captured."""
+
+    sysfs: Sysfs
+    ethtool: Ethtool
+    ethtool_netlink: EthtoolNetlink
+    rdma: Rdma
+    dcb: DcbReader
+    devlink: Devlink
+    links: Links
+    live: bool = True
