@@ -74,23 +74,50 @@ GLOBAL_RECEIVED_PAUSE = counter(
 GLOBAL_TRANSMITTED_PAUSE = counter(
     "fabric_global_pause_transmitted_seconds_total", N, "Time that this port held its peer with 802.3x pause."
 )
-GLOBAL_TRANSITIONS = counter(
-    "fabric_global_pause_received_transitions_total", N, "Changes from paused to running by 802.3x.", profile="full"
-)
-GLOBAL_XON = counter(
-    "fabric_global_pause_xon_frames_total",
-    (*N, "direction"),
-    "802.3x frames that let the link go on.",
+GLOBAL_RECEIVED_TRANSITIONS = counter(
+    "fabric_global_pause_received_transitions_total",
+    N,
+    "Changes from paused to running by 802.3x, caused by the peer.",
     profile="full",
 )
-GLOBAL_XOFF_TIME = counter(
-    "fabric_global_pause_xoff_time_total",
-    (*N, "direction"),
-    "802.3x pause time in a unit that the driver's source does not state.",
+GLOBAL_TRANSMITTED_TRANSITIONS = counter(
+    "fabric_global_pause_transmitted_transitions_total",
+    N,
+    "Changes from paused to running by 802.3x that this port caused at its peer.",
     profile="full",
 )
-GLOBAL_ENABLED = gauge(
-    "fabric_global_pause_enabled", (*N, "direction"), "1 when 802.3x pause is on in that direction.", profile="full"
+GLOBAL_RECEIVED_XON = counter(
+    "fabric_global_pause_received_xon_frames_total",
+    N,
+    "802.3x frames received that let the link go on.",
+    profile="full",
+)
+GLOBAL_TRANSMITTED_XON = counter(
+    "fabric_global_pause_transmitted_xon_frames_total",
+    N,
+    "802.3x frames transmitted that let the peer go on.",
+    profile="full",
+)
+GLOBAL_RECEIVED_XOFF_TIME = counter(
+    "fabric_global_pause_received_xoff_time_total",
+    N,
+    "802.3x pause time received in a unit that the driver's source does not state: compare it with itself only.",
+    profile="full",
+)
+GLOBAL_TRANSMITTED_XOFF_TIME = counter(
+    "fabric_global_pause_transmitted_xoff_time_total",
+    N,
+    "802.3x pause time transmitted in a unit that the driver's source does not state: compare it with itself only.",
+    profile="full",
+)
+GLOBAL_RECEIVE_ENABLED = gauge(
+    "fabric_global_pause_receive_enabled", N, "1 when this port obeys 802.3x pause, 0 when it does not.", profile="full"
+)
+GLOBAL_TRANSMIT_ENABLED = gauge(
+    "fabric_global_pause_transmit_enabled",
+    N,
+    "1 when this port sends 802.3x pause, 0 when it does not.",
+    profile="full",
 )
 STORM_WARNINGS = counter(
     "fabric_pause_storm_warnings_total", N, "Times this device paused the network past the minor watermark."
@@ -210,8 +237,19 @@ STOMPED_CRC = counter(
 PHY_ERRORS = counter(
     "fabric_phy_errors_total",
     (*N, "kind"),
-    "Malformed frames and faults on the wire, by kind: undersize, fragments, jabber, alignment, faults, lane errors.",
+    "Malformed frames and faults on the wire, by kind: undersize, fragments, jabber, alignment, faults.",
     profile="full",
+)
+LANE_ERRORS = counter(
+    "fabric_phy_lane_errors_total",
+    (*N, "lane"),
+    "Errors on that lane before error correction. Not 0 is normal on PAM4 links; one lane far above the others is bad.",
+    profile="full",
+)
+UNSUPPORTED_CONTROL = counter(
+    "fabric_phy_unsupported_control_frames_total",
+    N,
+    "MAC control frames received that this port does not take, such as PFC frames while PFC is off here.",
 )
 OVERSIZE = counter(
     "fabric_netdev_oversize_packets_total",

@@ -113,10 +113,16 @@ PCIE_STALLED_SECONDS = counter(
     (*N, "operation"),
     "Seconds in which the NIC lacked PCIe credits for reads or writes more than 30 % of the time: host or PCIe too slow.",
 )
-PCIE_SIGNAL_ERRORS = counter(
-    "fabric_pcie_signal_errors_total",
-    (*N, "direction"),
-    "PCIe signal integrity errors (replays, bad packets) that the NIC saw while receiving or transmitting.",
+PCIE_RECEIVED_SIGNAL_ERRORS = counter(
+    "fabric_pcie_received_signal_errors_total",
+    N,
+    "PCIe signal integrity errors (replays, bad packets) that the NIC saw while receiving.",
+    profile="full",
+)
+PCIE_TRANSMITTED_SIGNAL_ERRORS = counter(
+    "fabric_pcie_transmitted_signal_errors_total",
+    N,
+    "PCIe signal integrity errors (replays, bad packets) that the NIC saw while transmitting.",
     profile="full",
 )
 PCIE_BUFFER_OVERFLOWS = counter(
@@ -124,10 +130,16 @@ PCIE_BUFFER_OVERFLOWS = counter(
     N,
     "Packets dropped because the NIC's outbound PCIe buffer was full.",
 )
-PCIE_BANDWIDTH_EVENTS = counter(
-    "fabric_pcie_bandwidth_events_total",
-    (*N, "direction", "threshold"),
-    "Times the PCIe bandwidth crossed the device's high or low threshold; congested now when high is low + 1.",
+PCIE_INBOUND_BANDWIDTH_EVENTS = counter(
+    "fabric_pcie_inbound_bandwidth_events_total",
+    (*N, "threshold"),
+    "Times the PCIe bandwidth into the device crossed its high or low threshold; congested now when high is low + 1.",
+    profile="full",
+)
+PCIE_OUTBOUND_BANDWIDTH_EVENTS = counter(
+    "fabric_pcie_outbound_bandwidth_events_total",
+    (*N, "threshold"),
+    "Times the PCIe bandwidth out of the device crossed its high or low threshold; congested now when high is low + 1.",
     profile="full",
 )
 PCIE_RDMA_ERRORS = counter(
