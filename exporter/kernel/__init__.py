@@ -207,7 +207,8 @@ class Link(NamedTuple):
     """One interface of an RTM_GETLINK dump.
 
     ``carrier_up_count`` / ``carrier_down_count`` are the kernel's flap counters; ``kind`` is IFLA_INFO_KIND (``bond``,
-    ``vlan``, ``veth``, empty for hardware); ``master`` and ``parent`` are indexes (0: none).
+    ``vlan``, ``veth``, empty for hardware); ``master`` and ``parent`` are indexes (0: none). ``up`` and ``carrier`` are None
+    where a capture does not say.
     """
 
     ifindex: int
@@ -217,8 +218,8 @@ class Link(NamedTuple):
     parent: int
     mac: str
     mtu: int
-    up: bool
-    carrier: bool
+    up: bool | None
+    carrier: bool | None
     operational_state: str
     carrier_up_count: int | None
     carrier_down_count: int | None

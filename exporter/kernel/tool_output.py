@@ -1,0 +1,427 @@
+"""What ethtool, ip, rdma, dcb and devlink print, read into the values of :mod:`exporter.kernel`.
+
+Pure functions over text. Each raises ValueError with what was expected; keys that a tool prints and nobody here needs are
+passed over. The JSON forms are those of iproute2 6.1 and ethtool 6.1 and newer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from exporter.kernel import (
+    Dcb,
+    DriverInfo,
+    Fec,
+    HealthReporter,
+    Link,
+    LinkState,
+    Pause,
+    RdmaDevice,
+    RdmaLink,
+    Statistics,
+)
+
+T = TypeVar("T")
+
+PORT_STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
+"""Names of ``rdma link`` by IBTA number (iproute2, rdma/link.c)."""
+PHYSICAL_STATES = ("NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST")
+"""Names of ``rdma link`` by IBTA number (iproute2, rdma/link.c)."""
+DCB_SELECTORS = {
+    "ethtype_prio": 1,
+    "stream_port_prio": 2,
+    "dgram_port_prio": 3,
+    "port_prio": 4,
+    "dscp_prio": 5,
+}
+"""Keys of ``dcb app show`` by IEEE 802.1Qaz selector (include/uapi/linux/dcbnl.h)."""
+DCBX_FLAGS = {"host": 1, "lld_managed": 2, "cee": 4, "ieee": 8, "static": 16}
+"""Keys of ``dcb dcbx show`` by flag (DCB_CAP_DCBX_*, include/uapi/linux/dcbnl.h)."""
+U64 = (1 << 64) - 1
+
+
+def documents(text: str, kind: type[T]) -> list[T]:
+    """Return the JSON documents that stand one after the other in the text; a list's members count one by one.
+
+    Raises ValueError where the text is not JSON or a document is not of the kind.
+    """
+    decoder, position, found = json.JSONDecoder(), 0, list[Any]()
+    try:
+        while (start := _skip_blanks(text, position)) < len(text):
+            document, position = decoder.raw_decode(text, start)
+            found += document if isinstance(document, list) else [document]
+        return [msgspec.convert(document, kind) for document in found]
+    except (ValueError, RecursionError) as error:  # JSONDecodeError and ValidationError are ValueErrors
+        raise ValueError(f"expected the tool's JSON: {error}") from None
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
+
+
+# --- ethtool -------------------------------------------------------------------------------------------------------------
+
+_STATISTIC = re.compile(r"[ \t]*(.+?):[ \t]*([0-9]+)[ \t]*")
+
+
+def ethtool_statistics(text: str) -> Statistics:
+    """Return what ``ethtool -S`` printed. The value stands after the last colon: names may hold colons and blanks."""
+    names: list[str] = []
+    values: list[int] = []
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.rstrip()
+        if (
+            not line
+            or line.startswith("#")
+            or line == "NIC statistics:"
+            or line.strip().lower() == "no stats available"
+        ):
+            continue
+        match = _STATISTIC.fullmatch(line)
+        if match is None or int(match[2]) > U64:
+            raise ValueError(f"line {number}: expected '  name: value' as ethtool -S prints it, found {line[:60]!r}")
+        names.append(match[1])
+        values.append(int(match[2]))
+    return Statistics(tuple(names), tuple(values))
+
+
+def ethtool_driver_info(text: str) -> DriverInfo:
+    """Return what ``ethtool -i`` printed."""
+    fields = dict(re.findall(r"^([a-z-]+):[ \t]*(.*?)[ \t\r]*$", text, re.MULTILINE))
+    if "driver" not in fields:
+        raise ValueError("expected 'driver: NAME' as ethtool -i prints it")
+    return DriverInfo(
+        driver=fields["driver"],
+        version=fields.get("version", ""),
+        firmware_version=fields.get("firmware-version", ""),
+        bus_info=fields.get("bus-info", ""),
+    )
+
+
+class _PauseStatistics(msgspec.Struct):
+    rx_pause_frames: int | None = None
+    tx_pause_frames: int | None = None
+
+
+class _Pause(msgspec.Struct):
+    autonegotiate: bool | None = None
+    rx: bool | None = None
+    tx: bool | None = None
+    statistics: _PauseStatistics = msgspec.field(default_factory=_PauseStatistics)
+
+
+def ethtool_pause(text: str) -> Pause:
+    """Return what ``ethtool --json -I -a`` printed."""
+    found = _only(documents(text, _Pause))
+    counts = found.statistics
+    return Pause(found.autonegotiate, found.rx, found.tx, counts.rx_pause_frames, counts.tx_pause_frames)
+
+
+class _FecTotal(msgspec.Struct):
+    total: int | None = None
+
+
+class _FecStatistics(msgspec.Struct):
+    corrected_blocks: _FecTotal = msgspec.field(default_factory=_FecTotal)
+    uncorrectable_blocks: _FecTotal = msgspec.field(default_factory=_FecTotal)
+    corrected_bits: _FecTotal = msgspec.field(default_factory=_FecTotal)
+
+
+class _Fec(msgspec.Struct):
+    active: list[str] | str = ""
+    statistics: _FecStatistics = msgspec.field(default_factory=_FecStatistics)
+
+
+def ethtool_fec(text: str) -> Fec:
+    """Return what ``ethtool --json -I --show-fec`` printed."""
+    found = _only(documents(text, _Fec))
+    active = found.active if isinstance(found.active, str) else " ".join(found.active)
+    counts = found.statistics
+    return Fec(
+        active,
+        corrected_blocks=counts.corrected_blocks.total,
+        uncorrectable_blocks=counts.uncorrectable_blocks.total,
+        corrected_bits=counts.corrected_bits.total,
+    )
+
+
+class _LinkState(msgspec.Struct, forbid_unknown_fields=True):
+    link: bool | None = None
+    ext_state: int | None = None
+    ext_substate: int | None = None
+    down_count: int | None = None
+
+
+def link_state(text: str) -> LinkState:
+    """Return a link state in the exporter's own form, an object with the fields of :class:`exporter.kernel.LinkState`."""
+    return LinkState(*msgspec.structs.astuple(_only(documents(text, _LinkState))))
+
+
+def ethtool_groups(text: str) -> Statistics:
+    """Return what ``ethtool --json -S NETDEV --groups eth-phy eth-mac eth-ctrl`` printed."""
+    groups = [group for group in _only(documents(text, dict[str, Any])).values() if isinstance(group, dict)]
+    counts = msgspec.convert(
+        [(name, count) for group in groups for name, count in group.items()], list[tuple[str, int]]
+    )
+    return _statistics(counts)
+
+
+# --- rdma ----------------------------------------------------------------------------------------------------------------
+
+
+class _RdmaDevice(msgspec.Struct):
+    ifindex: int
+    ifname: str
+    fw: str = ""
+    node_guid: str = ""
+    protocol: str = ""
+
+
+def rdma_devices(text: str, ports: Mapping[str, int]) -> tuple[RdmaDevice, ...]:
+    """Return what ``rdma -d -j dev`` printed. It does not tell the number of ports: ``ports`` does, by device name."""
+    return tuple(
+        RdmaDevice(found.ifindex, found.ifname, found.fw, found.node_guid, found.protocol, ports.get(found.ifname, 1))
+        for found in documents(text, _RdmaDevice)
+    )
+
+
+class _RdmaLink(msgspec.Struct):
+    ifname: str
+    port: int
+    ifindex: int | None = None
+    state: str | None = None
+    physical_state: str | None = None
+    netdev: str = ""
+    netdev_index: int | None = None
+
+
+_RDMA_LINK = re.compile(r"(?:\d+/\d+: |link )?(?P<device>[^\s/]+)/(?P<port>\d+):? (?P<rest>.*)")
+
+
+def rdma_links(text: str) -> tuple[RdmaLink, ...]:
+    """Return what ``rdma -j link`` or plain ``rdma link`` printed. Without indexes, devices are numbered as they come."""
+    found = documents(text, _RdmaLink) if text.lstrip().startswith(("[", "{")) else _rdma_link_lines(text)
+    order = {name: index for index, name in enumerate(dict.fromkeys(link.ifname for link in found))}
+    return tuple(
+        RdmaLink(
+            dev_index=order[link.ifname] if link.ifindex is None else link.ifindex,
+            device=link.ifname,
+            port=link.port,
+            state=_number(PORT_STATES, link.state),
+            physical_state=_number(PHYSICAL_STATES, link.physical_state),
+            ifindex=link.netdev_index,
+            netdev=link.netdev,
+        )
+        for link in found
+    )
+
+
+def _rdma_link_lines(text: str) -> list[_RdmaLink]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        match = _RDMA_LINK.fullmatch(line.strip())
+        if match is None:
+            raise ValueError(
+                f"line {number}: expected 'link DEVICE/PORT state ...' as rdma link prints it, found {line[:60]!r}"
+            )
+        words = match["rest"].split()
+        fields = dict(zip(words[::2], words[1::2], strict=False))
+        found.append(
+            _RdmaLink(
+                ifname=match["device"],
+                port=int(match["port"]),
+                state=fields.get("state"),
+                physical_state=fields.get("physical_state"),
+                netdev=fields.get("netdev", ""),
+            )
+        )
+    return found
+
+
+def _number(names: tuple[str, ...], name: str | None) -> int | None:
+    return names.index(name) if name in names else None
+
+
+class _RdmaSystem(msgspec.Struct):
+    netns: Literal["shared", "exclusive", ""] = ""
+
+
+def rdma_namespaces(text: str) -> Literal["shared", "exclusive", ""]:
+    """Return what ``rdma -j system`` says about network namespaces: ``shared``, ``exclusive`` or an empty text."""
+    return _only(documents(text, _RdmaSystem)).netns
+
+
+def rdma_statistics(text: str) -> dict[tuple[str, int], Statistics]:
+    """Return what ``rdma -j statistic`` printed, by device name and port."""
+    answer = {}
+    for found in documents(text, dict[str, Any]):
+        device, port = msgspec.convert((found.pop("ifname", None), found.pop("port", None)), tuple[str, int])
+        found.pop("ifindex", None)
+        answer[device, port] = _statistics((name, count) for name, count in found.items() if isinstance(count, int))
+    return answer
+
+
+# --- ip ------------------------------------------------------------------------------------------------------------------
+
+
+class _LinkInfo(msgspec.Struct):
+    info_kind: str = ""
+
+
+class _IpLink(msgspec.Struct):
+    ifindex: int
+    ifname: str
+    flags: list[str] = []
+    mtu: int = 0
+    operstate: str = ""
+    address: str = ""
+    link_type: str = ""
+    master: str | None = None
+    link: str | None = None
+    link_index: int | None = None
+    linkinfo: _LinkInfo = msgspec.field(default_factory=_LinkInfo)
+    carrier_up_count: int | None = None
+    carrier_down_count: int | None = None
+
+
+def ip_links(text: str) -> tuple[Link, ...]:
+    """Return what ``ip -d -j link`` printed.
+
+    ip does not print the carrier counts; a saved capture adds ``carrier_up_count`` and ``carrier_down_count``.
+    """
+    found = documents(text, _IpLink)
+    index = {link.ifname: link.ifindex for link in found}
+    return tuple(
+        Link(
+            ifindex=link.ifindex,
+            name=link.ifname,
+            kind=link.linkinfo.info_kind,
+            master=index.get(link.master or "", 0),
+            parent=link.link_index or index.get(link.link or "", 0),
+            mac=link.address,
+            mtu=link.mtu,
+            up="UP" in link.flags,
+            carrier="LOWER_UP" in link.flags,
+            operational_state=link.operstate.lower(),
+            carrier_up_count=link.carrier_up_count,
+            carrier_down_count=link.carrier_down_count,
+            loopback="LOOPBACK" in link.flags,
+        )
+        for link in found
+    )
+
+
+class _Route(msgspec.Struct):
+    dst: str = ""
+    dev: str = ""
+    metric: int = 0
+    nexthops: list[dict[str, Any]] = []
+
+
+def ip_default_routes(text: str) -> tuple[str, ...]:
+    """Return the interfaces of the default routes that ``ip -j route`` (and ``ip -6 -j route`` after it) printed."""
+    routes = sorted(
+        (route for route in documents(text, _Route) if route.dst == "default"), key=lambda route: route.metric
+    )
+    names = [
+        name for route in routes for name in (route.dev, *(str(hop.get("dev", "")) for hop in route.nexthops)) if name
+    ]
+    return tuple(dict.fromkeys(names))
+
+
+# --- dcb and devlink -----------------------------------------------------------------------------------------------------
+
+
+class _Dcb(msgspec.Struct):
+    pfc_cap: int | None = None
+    prio_pfc: list[bool] | None = None
+    requests: tuple[int, ...] = ()
+    indications: tuple[int, ...] = ()
+    buffer_size: tuple[int, ...] = ()
+    prio_buffer: tuple[int, ...] = ()
+    default_prio: list[int] = []
+    ethtype_prio: list[tuple[int, int]] = []
+    stream_port_prio: list[tuple[int, int]] = []
+    dgram_port_prio: list[tuple[int, int]] = []
+    port_prio: list[tuple[int, int]] = []
+    dscp_prio: list[tuple[int, int]] = []
+    host: bool | None = None
+    lld_managed: bool | None = None
+    cee: bool | None = None
+    ieee: bool | None = None
+    static: bool | None = None
+
+
+def dcb(text: str) -> Dcb:
+    """Return what ``dcb -s -j pfc show``, ``app show``, ``dcbx show`` and ``buffer show`` printed, one after the other."""
+    shown: dict[str, Any] = {}
+    for document in documents(text, dict[str, Any]):
+        shown.update(document)
+    found = msgspec.convert(shown, _Dcb)
+    flags = [(bit, getattr(found, key)) for key, bit in DCBX_FLAGS.items()]
+    applications = [(1, priority, 0) for priority in found.default_prio]
+    for key, selector in DCB_SELECTORS.items():
+        applications += [(selector, priority, protocol) for protocol, priority in getattr(found, key)]
+    return Dcb(
+        pfc_enabled=None if found.prio_pfc is None else sum(1 << bit for bit, on in enumerate(found.prio_pfc) if on),
+        pfc_capacity=found.pfc_cap,
+        applications=tuple(applications),
+        dcbx=None if all(on is None for _, on in flags) else sum(bit for bit, on in flags if on),
+        pfc_requests=found.requests,
+        pfc_indications=found.indications,
+        buffer_sizes=found.buffer_size,
+        priority_buffers=found.prio_buffer,
+    )
+
+
+class _Reporter(msgspec.Struct):
+    reporter: str
+    state: str = ""
+    error: int = 0
+    recover: int = 0
+
+
+class _Health(msgspec.Struct):
+    health: dict[str, list[_Reporter]]
+
+
+_HEALTHY = {"healthy": True, "error": False}
+
+
+def devlink_health(text: str) -> tuple[HealthReporter, ...]:
+    """Return what ``devlink -j health`` printed."""
+    return tuple(
+        HealthReporter(
+            bus=bus,
+            name=name,
+            port=int(port) if port.isdecimal() else None,
+            reporter=reporter.reporter,
+            healthy=_HEALTHY.get(reporter.state),
+            errors=reporter.error,
+            recoveries=reporter.recover,
+        )
+        for document in documents(text, _Health)
+        for handle, reporters in document.health.items()
+        for bus, name, port in [(*handle.split("/"), "", "", "")[:3]]
+        for reporter in reporters
+    )
+
+
+def _only(found: list[T]) -> T:
+    if len(found) != 1:
+        raise ValueError(f"expected one object, found {len(found)}")
+    return found[0]
+
+
+def _statistics(counts: Iterable[tuple[str, int]]) -> Statistics:
+    pairs = list(counts)
+    return Statistics(tuple(name for name, _ in pairs), tuple(count for _, count in pairs))
