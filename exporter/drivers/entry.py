@@ -13,9 +13,10 @@ from typing import Literal
 
 from exporter.model import Metric
 
-Width = Literal["u64", "mod32", "acc64", "sw64", "gauge", "sat4", "sat8", "sat16", "sat32"]
+Width = Literal["u64", "ext64", "mod32", "acc64", "sw64", "gauge", "sat4", "sat8", "sat16", "sat32"]
 """``u64``: 64 bits in the device. ``mod32``: 32 bits that wrap. ``acc64``: narrow hardware, widened by the driver. ``sw64``: kept
-by the driver in memory. ``satN``: N bits that stick at the top. ``gauge``: goes up and down."""
+by the driver in memory. ``satN``: N bits that stick at the top. ``ext64``: 64 bits, but on devices without the IBTA's extended
+port counters 32 bits that stick at the top (the value is then exactly 2^32-1). ``gauge``: goes up and down."""
 
 MICROSECONDS = 1e-6
 """Factor from microseconds to seconds."""
@@ -25,9 +26,12 @@ WORDS = 4
 """Factor from the IBTA's 4-octet words to bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entry:
-    """One raw counter, or one family of them (see :func:`counter`, :func:`family`, :func:`left_out`)."""
+    """One raw counter, or one family of them (see :func:`counter`, :func:`family`, :func:`left_out`).
+
+    Compared by identity, so that a table of hundreds is a cheap key.
+    """
 
     name: str = ""
     pattern: re.Pattern[str] | None = None
@@ -39,6 +43,7 @@ class Entry:
     sums: bool = False
     invalid: int | None = None
     lag_sum: bool = False
+    alternative: bool = False
     reason: str = ""
 
 
@@ -53,13 +58,15 @@ def counter(
     sums: bool = False,
     invalid: int | None = None,
     lag_sum: bool = False,
+    alternative: bool = False,
 ) -> Entry:
     """Return the entry of one exact raw name.
 
     The metric's value is ``value * scale`` (an int scale keeps integers exact). ``physical`` entries are dropped on virtual
     functions and subfunctions, whose strings exist but do not count. ``sums`` adds up all raw counters that give the same
     series. ``invalid`` is a raw value that means "not known" (all-ones on ionic): no series then. ``lag_sum`` marks sums
-    over the members of a bond, which may go backwards when membership changes.
+    over the members of a bond, which may go backwards when membership changes. ``alternative`` entries give way to an earlier
+    entry of the table that feeds the same series: another spelling, or another way to count the same thing.
     """
     return Entry(
         name=name,
@@ -71,6 +78,7 @@ def counter(
         sums=sums,
         invalid=invalid,
         lag_sum=lag_sum,
+        alternative=alternative,
     )
 
 
@@ -84,6 +92,7 @@ def family(
     physical: bool = False,
     sums: bool = False,
     invalid: int | None = None,
+    alternative: bool = False,
 ) -> Entry:
     """Return the entry of all raw names that ``pattern`` matches in full; its named groups become labels of those names."""
     return Entry(
@@ -95,6 +104,7 @@ def family(
         physical=physical,
         sums=sums,
         invalid=invalid,
+        alternative=alternative,
     )
 
 
@@ -109,10 +119,12 @@ def left_out(name_or_pattern: str, reason: str, *, pattern: bool = False) -> Ent
 class Driver:
     """One NIC driver: how to know it and what its counters mean.
 
-    ``kernel_names`` are the names that ETHTOOL_GDRVINFO and ``device/driver`` give. ``device_pattern`` matches the names its RDMA
-    devices get by default (for captures that lack the driver link). ``ethtool`` reads ``ethtool -S``, ``port`` a port's
-    hw_counters and RDMA netlink, ``device`` the device's hw_counters. ``read_first`` is the hw_counters file to read before
-    the others. ``refresh_seconds`` is how often the driver itself takes new values. ``notes`` go to docs/drivers.md.
+    ``kernel_names`` are the names that ETHTOOL_GDRVINFO and ``device/driver`` give. ``device_pattern`` matches the names that
+    the driver itself gives to RDMA devices, for captures that lack the driver link (not udev's ``rocep68s0``: any driver's
+    device may have that one). ``ethtool`` reads ``ethtool -S``, ``port`` a port's hw_counters and RDMA netlink, ``device`` the
+    device's hw_counters, ``pma`` a port's ``counters`` where this driver differs from the rest (empty:
+    :data:`exporter.drivers.pma.PMA`). ``read_first`` is the hw_counters file to read before the others. ``refresh_seconds``
+    is how often the driver itself takes new values. ``notes`` go to docs/drivers.md.
     """
 
     name: str
@@ -121,6 +133,7 @@ class Driver:
     ethtool: tuple[Entry, ...] = ()
     port: tuple[Entry, ...] = ()
     device: tuple[Entry, ...] = ()
+    pma: tuple[Entry, ...] = ()
     read_first: str = ""
     refresh_seconds: float = 0
     notes: tuple[str, ...] = ()
