@@ -37,7 +37,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.runtime tools
-	$(BIN)/python bench/scrape.py $(ARGS)
+	$(BIN)/python -m bench.scrape $(ARGS)
 
 docs: $(VENV)/.runtime
 	$(BIN)/fabric-exporter generate

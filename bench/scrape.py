@@ -1,0 +1,395 @@
+"""fabric-exporter against Debian's node_exporter: the same interfaces, the same InfiniBand tree, in one run, alternating.
+
+Run as root: python -m bench.scrape [--json]
+
+It makes a network namespace with veth pairs of many queues (577 statistics an interface at 64 queues) and a sysfs that
+holds the interfaces of that namespace (the kernel's own files, bind-mounted) and, under class/infiniband, the files of a
+captured machine. Both servers run in the namespace with that sysfs. One frame is sent through a pair before each scrape,
+and a scrape that does not show it was served from a cache and ends the benchmark: every scrape measured is a reading.
+
+CPU time is the kernel's clock of the process (nanoseconds, all threads), children included, over the whole time that the
+scrapes took: what garbage collectors and background tasks use between two scrapes counts too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, median, quantiles
+
+from exporter.kernel.tree import Link, parse_line
+
+REPOSITORY = Path(__file__).parent.parent
+MACHINE = REPOSITORY / "tests/machines/h100-8xndr-bf3bond/sys.txt"
+INSIDE = "--inside"
+ENCODINGS = ("identity", "gzip")
+OURS, THEIRS = "fabric-exporter", "node_exporter"
+SAME_BYTES = {
+    "node_infiniband_port_data_received_bytes_total": "fabric_rdma_received_bytes_total",
+    "node_infiniband_port_data_transmitted_bytes_total": "fabric_rdma_transmitted_bytes_total",
+    "node_infiniband_port_packets_received_total": "fabric_rdma_received_packets_total",
+    "node_infiniband_port_packets_transmitted_total": "fabric_rdma_transmitted_packets_total",
+}
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@dataclass
+class Server:
+    """One exporter under test, in a session of its own so that its children can be found."""
+
+    name: str
+    command: list[str]
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def run(self, log: Path) -> Iterator[None]:
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(self.command, stdout=output, stderr=output, start_new_session=True)
+        try:
+            for _ in range(200):
+                if self.process.poll() is not None:
+                    break
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                        yield
+                        return
+                time.sleep(0.05)
+            raise SystemExit(f"{self.name} did not start: {' '.join(self.command)}\n{log.read_text()}")
+        finally:
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGTERM)
+            self.process.wait(10)
+
+    def processes(self) -> list[int]:
+        assert self.process is not None
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                session = int(entry.read_text().rpartition(")")[2].split()[3])
+            except OSError:  # gone meanwhile
+                continue
+            if session == self.process.pid:
+                found.append(int(entry.parent.name))
+        return found
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the process and its children so far (the clock of CLOCK_PROCESS_CPUTIME_ID of another process)."""
+        return sum(time.clock_gettime_ns((~pid << 3) | 2) for pid in self.processes()) / 1e9
+
+    def memory_bytes(self) -> tuple[int, int]:
+        """Resident and proportional set size."""
+        resident = proportional = 0
+        for pid in self.processes():
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            resident += int(re.findall(r"^Rss: +(\d+) kB", text, re.M)[0])
+            proportional += int(re.findall(r"^Pss: +(\d+) kB", text, re.M)[0])
+        return resident * 1024, proportional * 1024
+
+
+@dataclass
+class Record:
+    """What one server did under one encoding."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    size: int = 0
+    samples: Samples = field(default_factory=dict)
+
+    def summary(self) -> dict[str, float]:
+        return {
+            "cpu_seconds_mean": mean(self.cpu),
+            "cpu_seconds_median": median(self.cpu),
+            "wall_seconds_median": median(self.wall),
+            "wall_seconds_p99": quantiles(self.wall, n=100, method="inclusive")[98],
+            "samples": len(self.samples),
+            "cpu_microseconds_per_sample": mean(self.cpu) * 1e6 / len(self.samples),
+            "body_bytes": self.size,
+        }
+
+
+def scrape(connection: http.client.HTTPConnection, encoding: str) -> tuple[float, bytes]:
+    """Return how long one GET /metrics took until its last byte, and the body as it came."""
+    begin = time.perf_counter()
+    headers = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": encoding}
+    connection.request("GET", "/metrics", headers=headers)
+    response = connection.getresponse()
+    body = response.read()
+    took = time.perf_counter() - begin
+    if response.status != 200 or response.getheader("Content-Encoding", "identity") != encoding:
+        raise SystemExit(
+            f"{connection.port}: {response.status}, {response.getheader('Content-Encoding')}: {body[:200]!r}"
+        )
+    return took, body
+
+
+_LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.M)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def parse(body: bytes, encoding: str) -> Samples:
+    """Return the samples of an exposition in the text format."""
+    text = (gzip.decompress(body) if encoding == "gzip" else body).decode()
+    return {(name, tuple(sorted(_LABEL.findall(labels)))): float(value) for name, labels, value in _LINE.findall(text)}
+
+
+def ethtool(samples: Samples) -> dict[tuple[str, str], float]:
+    """Return the statistics of ``ethtool -S`` by interface and node_exporter's name for them."""
+    found = {}
+    for (name, labels), value in samples.items():
+        label = dict(labels)
+        if name == "fabric_ethtool_raw":
+            stat = re.sub(r"[^a-z0-9_]", "_", label["stat"].lower()).lstrip("_")
+            stat = re.sub(r"(^|_)rx(_|$)", r"\1received\2", stat)
+            found[label["netdev"], re.sub(r"(^|_)tx(_|$)", r"\1transmitted\2", stat)] = value
+        elif name.startswith("node_ethtool_") and name != "node_ethtool_info":
+            found[label["device"], name.removeprefix("node_ethtool_")] = value
+    return found
+
+
+def frames_seen(samples: Samples) -> float:
+    return sum(
+        value
+        for (netdev, name), value in ethtool(samples).items()
+        if netdev == "peer0" and name.endswith("xdp_packets")
+    )
+
+
+def differences(ours: Samples, theirs: Samples) -> list[str]:
+    """Say where the two do not deliver the same statistics with the same values."""
+    mine, other = ethtool(ours), ethtool(theirs)
+    found = [f"only {OURS} has {key}" for key in sorted(mine.keys() - other.keys())]
+    found += [f"only {THEIRS} has {key}" for key in sorted(other.keys() - mine.keys())]
+    found += [
+        f"{key}: {mine[key]} and {other[key]}" for key in sorted(mine.keys() & other.keys()) if mine[key] != other[key]
+    ]
+    for (name, labels), value in theirs.items():
+        if name in SAME_BYTES and ours.get((SAME_BYTES[name], labels)) != value:
+            found.append(f"{name}{dict(labels)}: {value}, {OURS} has {ours.get((SAME_BYTES[name], labels))}")
+    return found
+
+
+def make_interfaces(pairs: int, queues: int) -> None:
+    """Make the veth pairs in this namespace, with NAPI on so that a frame received is counted in ``ethtool -S``."""
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True)
+
+    Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")
+    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+    ip("link", "set", "lo", "up")
+    count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
+    for pair in range(pairs):
+        ends = (f"veth{pair}", f"peer{pair}")
+        ip("link", "add", ends[0], *count, "type", "veth", "peer", "name", ends[1], *count)
+        for end in ends:
+            subprocess.run(["ethtool", "-K", end, "gro", "on", "tso", "off"], check=True, stdout=subprocess.DEVNULL)
+            ip("link", "set", end, "up")
+
+
+def make_sysfs(folder: Path, machine: Path) -> Path:
+    """Return the root of a sysfs with this namespace's interfaces and the captured machine's InfiniBand devices."""
+    own, root = folder / "own", folder / "sys"
+    own.mkdir()
+    subprocess.run(["mount", "-t", "sysfs", "sysfs", own], check=True)
+    for line in machine.read_text().splitlines():
+        parsed = parse_line(line)
+        if parsed is None or not parsed[0].path.startswith("class/infiniband/"):
+            continue
+        path, value = root / parsed[0].path, parsed[0].value
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(value, bytes):
+            path.write_bytes(value + b"\n")
+        elif isinstance(value, Link):
+            path.symlink_to(value.target)
+    for name in ("class/net", "devices"):
+        (root / name).mkdir(parents=True)
+        subprocess.run(["mount", "--bind", own / name, root / name], check=True)
+    return root
+
+
+def unmount(*folders: Path) -> None:
+    subprocess.run(["umount", *folders], check=True)
+
+
+def servers(root: Path, extra: list[str]) -> tuple[Server, Server]:
+    ours = Path(sys.executable).with_name("fabric-exporter")
+    theirs = shutil.which("prometheus-node-exporter") or "prometheus-node-exporter"
+    return (
+        Server(
+            OURS,
+            [
+                str(ours),
+                f"--path.sysfs={root}",
+                "--collector.ethtool.device-include=.*",
+                "--collector.ethtool.raw-include=.*",
+                "--web.listen-address=127.0.0.1:10073",
+                *extra,
+            ],
+            10073,
+        ),
+        Server(
+            THEIRS,
+            [
+                theirs,
+                "--collector.disable-defaults",
+                "--collector.infiniband",
+                "--collector.ethtool",
+                "--collector.ethtool.device-exclude=^lo$",
+                "--web.disable-exporter-metrics",
+                f"--path.sysfs={root}",
+                "--web.listen-address=127.0.0.1:9100",
+            ],
+            9100,
+        ),
+    )
+
+
+def measure(pair: tuple[Server, Server], scrapes: int, warm_up: int) -> dict[str, dict[str, Record]]:
+    """Scrape both in turn and return the records by server name and encoding."""
+    records = {server.name: {encoding: Record() for encoding in ENCODINGS} for server in pair}
+    connections = {server.name: http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for server in pair}
+    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    sender.bind(("veth0", 0))
+    frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x88\xb5" + bytes(50)  # ethertype: IEEE local experimental
+    sent = 0
+    for encoding in ENCODINGS:
+        for turn in range(-warm_up, scrapes):
+            order = pair if turn % 2 else pair[::-1]
+            sender.send(frame)
+            sent += 1
+            time.sleep(0.002)
+            for server in order:
+                record = records[server.name][encoding]
+                used = server.cpu_seconds()
+                took, body = scrape(connections[server.name], encoding)
+                samples = parse(body, encoding)  # meanwhile the server ends what it does after its answer
+                if (seen := frames_seen(samples)) != sent:
+                    raise SystemExit(
+                        f"{server.name} showed {seen:g} frames after {sent} were sent: not a fresh reading"
+                    )
+                if turn >= 0:
+                    record.wall.append(took)
+                    record.cpu.append(server.cpu_seconds() - used)
+                    record.size, record.samples = len(body), samples
+    return records
+
+
+def table(records: dict[str, dict[str, Record]], memory: dict[str, tuple[int, int]]) -> str:
+    rows = [("", OURS, THEIRS, "ratio")]
+
+    def row(title: str, ours: float, theirs: float, form: str) -> None:
+        rows.append(
+            (
+                title,
+                format(ours, form),
+                format(theirs, form),
+                f"1/{theirs / ours:.1f}" if ours < theirs else f"{ours / theirs:.2f}",
+            )
+        )
+
+    for encoding in ENCODINGS:
+        ours, theirs = (records[name][encoding].summary() for name in (OURS, THEIRS))
+        row(f"{encoding}: samples per scrape", ours["samples"], theirs["samples"], ",.0f")
+        for key, title in (
+            ("cpu_seconds_mean", "CPU per scrape, mean (ms)"),
+            ("cpu_seconds_median", "CPU per scrape, median (ms)"),
+            ("wall_seconds_median", "wall, median (ms)"),
+            ("wall_seconds_p99", "wall, 99th percentile (ms)"),
+        ):
+            row(f"{encoding}: {title}", ours[key] * 1e3, theirs[key] * 1e3, ",.2f")
+        row(
+            f"{encoding}: CPU per sample (us)",
+            ours["cpu_microseconds_per_sample"],
+            theirs["cpu_microseconds_per_sample"],
+            ",.2f",
+        )
+        row(f"{encoding}: body (kB)", ours["body_bytes"] / 1e3, theirs["body_bytes"] / 1e3, ",.0f")
+    for index, title in enumerate(("resident memory, RSS (MB)", "resident memory, PSS (MB)")):
+        row(title, memory[OURS][index] / 1e6, memory[THEIRS][index] / 1e6, ",.1f")
+    widths = [max(len(cells[column]) for cells in rows) for column in range(4)]
+    return "\n".join(
+        cells[0].ljust(widths[0])
+        + "".join("  " + cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        for cells in rows
+    )
+
+
+def inside(options: argparse.Namespace) -> int:
+    """Do it, in namespaces of our own."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        make_interfaces(options.pairs, options.queues)
+        root = make_sysfs(folder, options.machine)
+        stack.callback(unmount, root / "class/net", root / "devices", folder / "own")
+        pair = servers(root, options.exporter_flag)
+        for server in pair:
+            stack.enter_context(server.run(folder / f"{server.name}.log"))
+        records = measure(pair, options.scrapes, options.warm_up)
+        memory = {server.name: server.memory_bytes() for server in pair}
+    unequal = differences(records[OURS]["identity"].samples, records[THEIRS]["identity"].samples)
+    same = len(ethtool(records[THEIRS]["identity"].samples))
+    if options.json:
+        figures: dict[str, object] = {
+            name: {
+                **{encoding: record.summary() for encoding, record in by_encoding.items()},
+                "rss_bytes": memory[name][0],
+                "pss_bytes": memory[name][1],
+            }
+            for name, by_encoding in records.items()
+        }
+        figures["scrapes"], figures["ethtool_statistics"], figures["differences"] = options.scrapes, same, unequal
+        print(json.dumps(figures, indent=2))
+    else:
+        print(
+            f"{2 * options.pairs} veth interfaces, {same} statistics of ethtool -S, {options.scrapes} scrapes of each kind\n"
+        )
+        print(table(records, memory))
+        print(
+            "\n"
+            + (
+                "\n".join(unequal[:20])
+                or "Both deliver the same ethtool statistics and RDMA traffic, with the same values."
+            )
+        )
+    return 1 if unequal else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench.scrape", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pairs", type=int, default=8, help="veth pairs, two interfaces each (default 8)")
+    parser.add_argument("--queues", type=int, default=64, help="queues of an interface (default 64)")
+    parser.add_argument("--scrapes", type=int, default=100, help="scrapes of each server and encoding (default 100)")
+    parser.add_argument("--warm-up", type=int, default=5, help="scrapes before those (default 5)")
+    parser.add_argument("--machine", type=Path, default=MACHINE, help="sys.txt with the InfiniBand devices")
+    parser.add_argument("--exporter-flag", action="append", default=[], help="a further flag for fabric-exporter")
+    parser.add_argument("--json", action="store_true", help="print figures instead of a table")
+    parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        return inside(options)
+    if os.geteuid() != 0:
+        parser.error("needs root: it makes a network namespace")
+    here = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    again = [*here, sys.executable, "-m", "bench.scrape", INSIDE, *sys.argv[1:]]
+    return subprocess.run(again, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
