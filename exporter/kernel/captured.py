@@ -315,13 +315,27 @@ class CapturedLinks:
 def _links(
     answer: tuple[Link, ...] | OSError | None, tree: Tree, others: tuple[str, ...]
 ) -> tuple[Link, ...] | OSError:
-    """Return the interfaces: those that ip printed, else those of class/net, and any that only other files name."""
+    """Return the interfaces: those that ip printed, else those of class/net, and any that only other files name.
+
+    ip does not print the carrier counts; sysfs has them.
+    """
     if isinstance(answer, OSError):
         return answer
-    links = list(answer) if answer is not None else _links_of_sysfs(tree)
+    in_sysfs = {link.name: link for link in _links_of_sysfs(tree)}
+    links = list(in_sysfs.values())
+    if answer is not None:
+        links = [_with_counts(link, in_sysfs.get(link.name)) for link in answer]
     known = {link.name for link in links}
     links += [_unknown_link(name) for name in others if name not in known]
     return tuple(links)
+
+
+def _with_counts(link: Link, in_sysfs: Link | None) -> Link:
+    if in_sysfs is None or link.carrier_down_count is not None:
+        return link
+    return link._replace(
+        carrier_up_count=in_sysfs.carrier_up_count, carrier_down_count=in_sysfs.carrier_down_count
+    )
 
 
 def _unknown_link(name: str) -> Link:
