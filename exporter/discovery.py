@@ -267,7 +267,7 @@ class _Discovery:
         found = []
         for link in links:
             folder = f"class/net/{link.name}"
-            master = by_index.get(link.master)
+            master = by_index.get(link.master) if link.master else None
             resolved = self.resolve(f"{folder}/device")
             where = pci.place(resolved)
             driver = self.driver_of_netdev(link.name, folder)

@@ -1,0 +1,273 @@
+"""Counters that drivers name: RDMA hw_counters (netlink, else sysfs), PMA, device counters, and ``ethtool -S``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from exporter.catalogue.ethernet import RAW
+from exporter.drivers import driver_for
+from exporter.drivers.entry import Driver, Entry
+from exporter.drivers.plan import Picker, Plan, picker
+from exporter.drivers.pma import PMA
+from exporter.kernel import not_there
+from exporter.model import Inventory, Labels, Metric, Netdev, RdmaPort, Reading, Series, Shape
+from exporter.sources.base import Environment, Source, Trouble, Unit
+
+RETRY_SECONDS = 600.0
+"""After how long a counter that was "not there" is asked for again: firmware that restarts says so too."""
+SKIPPED_FILES = frozenset({"lifespan"})
+"""Files among the hw_counters that are settings (drivers/infiniband/core/sysfs.c)."""
+NO_PMA = "N/A (no PMA)"
+"""What kernels before 4.19 print for a counter that the port does not have."""
+INFINIBAND_ONLY = "fabric_ib_"
+
+
+def identity_of(port: RdmaPort) -> Labels:
+    """Return the labels that the counters of an RDMA port may carry: P, and its interface where it has one."""
+    return (*port.labels, ("netdev", port.netdev)) if port.netdev else port.labels
+
+
+class Keeper:
+    """Keeps the plan of one unit while the kernel lists the same names."""
+
+    __slots__ = ("absent", "first", "names", "netlink", "plan", "retry_at")
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+        self.names: tuple[str, ...] = ()
+        self.absent: set[str] = set()
+        self.first = ""
+        self.retry_at = 0.0
+        self.netlink = True
+
+    def same(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the kept tuple when the names are the same, so that the plan is."""
+        if names != self.names:
+            self.names = names
+        return self.names
+
+
+class CounterSource(Source[RdmaPort]):
+    """What the sources of RDMA counters share: files of numbers, plans, and what is not there."""
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.keepers: dict[str, Keeper] = {}
+
+    def units(self, inventory: Inventory) -> Sequence[Unit[RdmaPort]]:
+        units = [Unit(f"{port.device}:{port.port} {port.identity}", port) for port in inventory.ports]
+        keys = {unit.key for unit in units}
+        self.keepers = {key: keeper for key, keeper in self.keepers.items() if key in keys}
+        return units
+
+    def keeper(self, port: RdmaPort) -> Keeper:
+        return self.keepers.setdefault(f"{port.device}:{port.port} {port.identity}", Keeper())
+
+    def files(self, folder: str, first: str, keeper: Keeper, trouble: Trouble) -> tuple[tuple[str, ...], list[int]]:
+        """Read a folder of counters, the file ``first`` before the others; return the names that gave a number, and these."""
+        try:
+            names = [name for name in self.kernel.sysfs.list(folder) if name not in SKIPPED_FILES]
+        except OSError as error:
+            trouble.note(folder, error)
+            return (), []
+        if first in names:
+            names.remove(first)
+            names.insert(0, first)
+        now = self.environment.clock()
+        if now >= keeper.retry_at:
+            keeper.absent.clear()
+            keeper.retry_at = now + RETRY_SECONDS
+        read, found, values = self.kernel.sysfs.read, [], []
+        for name in names:
+            if name in keeper.absent:
+                continue
+            try:
+                text = read(f"{folder}/{name}")
+            except OSError as error:
+                if trouble.note(f"{folder}/{name}", error):
+                    keeper.absent.add(name)
+                continue
+            try:
+                values.append(int(text))
+            except ValueError:
+                if text.strip() == NO_PMA:
+                    keeper.absent.add(name)
+                else:
+                    trouble.note(f"{folder}/{name}", f"expected a number, got {text[:40]!r}")
+                continue
+            found.append(name)
+        return keeper.same(tuple(found)), values
+
+    def planned(
+        self,
+        port: RdmaPort,
+        keeper: Keeper,
+        names: tuple[str, ...],
+        table: Callable[[Driver], tuple[Entry, ...]],
+        identity: Labels,
+        *,
+        keep: Callable[[Metric], bool] = lambda metric: True,
+    ) -> Plan:
+        """Return the unit's plan, compiled again when the names changed."""
+        if keeper.plan is None or keeper.plan.names is not names or keeper.plan.identity != identity:
+            earlier = keeper.plan if keeper.plan is not None and keeper.plan.identity == identity else None
+            driver = driver_for(port.driver, port.device, names)
+            keeper.first = driver.read_first
+            keeper.plan = Plan(
+                table(driver),
+                names,
+                identity,
+                profile=self.environment.profile,
+                virtual=port.function in ("vf", "sf"),
+                lag=bool(port.members),
+                resets=self.environment.resets,
+                earlier=earlier,
+                keep=keep,
+            )
+        return keeper.plan
+
+
+class Rdma(CounterSource):
+    """hw_counters of each RDMA port."""
+
+    name = "rdma"
+    about = "RDMA counters of each port (RDMA netlink, else hw_counters in sysfs)"
+
+    def read(self, subject: RdmaPort, trouble: Trouble) -> list[Reading]:
+        keeper = self.keeper(subject)
+        names: tuple[str, ...] = ()
+        values: Sequence[int] = ()
+        if keeper.netlink and subject.index is not None:
+            try:
+                names, values = self.kernel.rdma.statistics(subject.index, subject.port)
+            except OSError as error:
+                if not not_there(error):
+                    raise
+                keeper.netlink = False
+        if not names:
+            folder = f"class/infiniband/{subject.device}/ports/{subject.port}/hw_counters"
+            first = driver_for(subject.driver, subject.device).read_first if keeper.plan is None else keeper.first
+            names, values = self.files(folder, first, keeper, trouble)
+        if not names:
+            return []
+        plan = self.planned(subject, keeper, names, lambda driver: driver.port, identity_of(subject))
+        return [plan.reading(values)] if len(plan.shape) else []
+
+
+class Pma(CounterSource):
+    """PMA counters of each port."""
+
+    name = "pma"
+    about = "port counters of the IBTA's performance management (counters/ in sysfs)"
+
+    def read(self, subject: RdmaPort, trouble: Trouble) -> list[Reading]:
+        keeper = self.keeper(subject)
+        folder = f"class/infiniband/{subject.device}/ports/{subject.port}/counters"
+        names, values = self.files(folder, "", keeper, trouble)
+        if not names:
+            return []
+        ethernet = subject.link_layer == "Ethernet" and self.environment.profile == "core"
+        plan = self.planned(
+            subject,
+            keeper,
+            names,
+            lambda driver: PMA,
+            identity_of(subject),
+            keep=lambda metric: not (ethernet and metric.name.startswith(INFINIBAND_ONLY)),
+        )
+        return [plan.reading(values)] if len(plan.shape) else []
+
+
+class RdmaDevice(CounterSource):
+    """hw_counters of each RDMA device as a whole."""
+
+    name = "rdma_device"
+    about = "counters of RDMA devices as a whole (EFA commands and keep-alives, mana congestion control)"
+
+    def units(self, inventory: Inventory) -> Sequence[Unit[RdmaPort]]:
+        first: dict[str, Unit[RdmaPort]] = {}
+        for unit in super().units(inventory):
+            first.setdefault(unit.subject.device, unit)
+        return tuple(first.values())
+
+    def read(self, subject: RdmaPort, trouble: Trouble) -> list[Reading]:
+        keeper = self.keeper(subject)
+        names, values = self.files(f"class/infiniband/{subject.device}/hw_counters", "", keeper, trouble)
+        if not names:
+            return []
+        plan = self.planned(subject, keeper, names, lambda driver: driver.device, (("device", subject.device),))
+        return [plan.reading(values)] if len(plan.shape) else []
+
+
+class RawPlan:
+    """The ``ethtool -S`` names of one interface that are served as they are."""
+
+    def __init__(self, names: tuple[str, ...], netdev: str, wanted: Callable[[str], object]) -> None:
+        self.names = names
+        positions: dict[str, int] = {}
+        for position, name in enumerate(names):
+            if wanted(name):
+                positions.setdefault(name, position)
+        self.shape = Shape(Series(RAW, (("netdev", netdev), ("stat", name))) for name in positions)
+        self.take: Picker = picker(tuple(positions.values()))
+
+
+class Ethtool(Source[Netdev]):
+    """``ethtool -S`` of each interface."""
+
+    name = "ethtool"
+    about = "statistics of the NIC driver (ethtool -S)"
+    max_age = 5.0
+    exclusive = True
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.plans: dict[str, tuple[Netdev, Plan, RawPlan | None]] = {}
+
+    def units(self, inventory: Inventory) -> Sequence[Unit[Netdev]]:
+        units = [Unit(f"{netdev.name} {netdev.identity}", netdev) for netdev in inventory.netdevs]
+        keys = {unit.key for unit in units}
+        self.plans = {key: plan for key, plan in self.plans.items() if key in keys}
+        return units
+
+    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+        names, values = self.kernel.ethtool.statistics(subject.name)
+        if not names or not self.unchanged(subject):
+            return []
+        key = f"{subject.name} {subject.identity}"
+        kept = self.plans.get(key)
+        if kept is None or kept[1].names is not names or kept[0].labels != subject.labels:
+            kept = self.plans[key] = self.compile(subject, names, kept)
+        _, plan, raw = kept
+        readings = []
+        if len(plan.shape):
+            readings.append(plan.reading(values, pfc_enabled=self.environment.pfc.get(subject.name, 0)))
+        if raw is not None and len(raw.shape):
+            readings.append(Reading(raw.shape, raw.take(values)))
+        return readings
+
+    def unchanged(self, netdev: Netdev) -> bool:
+        """True when the name still belongs to the interface that was discovered: names may be swapped at any moment."""
+        if not self.kernel.live:
+            return True
+        try:
+            return self.kernel.sysfs.read(f"class/net/{netdev.name}/ifindex") == str(netdev.ifindex)
+        except OSError:
+            return False
+
+    def compile(
+        self, netdev: Netdev, names: tuple[str, ...], kept: tuple[Netdev, Plan, RawPlan | None] | None
+    ) -> tuple[Netdev, Plan, RawPlan | None]:
+        environment = self.environment
+        driver: Driver = driver_for(netdev.driver, "", names)
+        plan = Plan(
+            driver.ethtool,
+            names,
+            netdev.labels,
+            profile=environment.profile,
+            virtual=netdev.function in ("vf", "sf"),
+            resets=environment.resets,
+            earlier=kept[1] if kept is not None and kept[1].identity == netdev.labels else None,
+        )
+        raw = RawPlan(names, netdev.name, environment.raw) if environment.raw is not None else None
+        return netdev, plan, raw

@@ -1,0 +1,211 @@
+"""What the ports and interfaces are, whether they are up and how fast."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from exporter.catalogue import ports as catalogue
+from exporter.kernel import Link, RdmaLink
+from exporter.model import Inventory, Labels, Metric, Netdev, RdmaPort, Reading, Series
+from exporter.sources.base import Environment, Source, Trouble, Unit, series
+
+ACTIVE, LINK_UP = 4, 5
+"""IBTA logical state ACTIVE and physical state LinkUp (include/rdma/ib_verbs.h, IBTA PortInfo)."""
+STATES = {"NOP": 0, "DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4, "ACTIVE_DEFER": 5}
+PHYSICAL_STATES = {
+    "Sleep": 1,
+    "Polling": 2,
+    "Disabled": 3,
+    "PortConfigurationTraining": 4,
+    "LinkUp": 5,
+    "LinkErrorRecovery": 6,
+    "Phy Test": 7,
+}
+RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec")
+"""``rate`` of a port (drivers/infiniband/core/sysfs.c); the width and speed words that follow mean little on Ethernet."""
+BYTES_PER_GIGABIT = 125_000_000
+BYTES_PER_MEGABIT = 125_000
+
+
+def state_number(text: str, names: dict[str, int]) -> int | None:
+    """Return the number of a state as sysfs prints it (``4: ACTIVE``) or as tools do (``ACTIVE``); None when it is neither."""
+    number, colon, name = text.partition(":")
+    if colon and number.strip().isdigit():
+        return int(number)
+    return names.get((name or number).strip())
+
+
+def rate_bytes(text: str) -> int | None:
+    """Return a port's rate in bytes per second from ``400 Gb/sec (4X NDR)``; None when it is not of that form."""
+    found = RATE.match(text)
+    return round(float(found[1]) * BYTES_PER_GIGABIT) if found else None
+
+
+def info(metric: Metric, identity: Labels, described: dict[str, str]) -> Series:
+    """Return an info series; labels whose value is not known are left out."""
+    return series(metric, identity, *((label, value) for label, value in described.items() if value))
+
+
+def port_info(port: RdmaPort) -> Series:
+    """Return the series of ``fabric_port_info``."""
+    identity = (*port.labels, ("netdev", port.netdev)) if port.netdev else port.labels
+    return info(
+        catalogue.PORT_INFO,
+        identity,
+        {
+            "driver": port.driver,
+            "pci_address": port.pci_address,
+            "pcie_root": port.pcie_root,
+            "numa_node": "" if port.numa_node is None else str(port.numa_node),
+            "link_layer": port.link_layer,
+            "firmware_version": port.firmware_version,
+            "board_id": port.board_id,
+            "function": port.function,
+            "role": port.role,
+            "rail": port.rail,
+            "plane": port.plane,
+        },
+    )
+
+
+def netdev_info(netdev: Netdev) -> Series:
+    """Return the series of ``fabric_netdev_info``."""
+    return info(
+        catalogue.NETDEV_INFO,
+        netdev.labels,
+        {
+            "driver": netdev.driver,
+            "pci_address": netdev.pci_address,
+            "numa_node": "" if netdev.numa_node is None else str(netdev.numa_node),
+            "firmware_version": netdev.firmware_version,
+            "function": netdev.function,
+            "master": netdev.master,
+            "role": netdev.role,
+        },
+    )
+
+
+class Ports(Source[RdmaPort | None]):
+    """State, rate and identity of each RDMA port, those that vanished included."""
+
+    name = "ports"
+    about = "state, rate and identity of the RDMA ports"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.links: dict[tuple[str, int], RdmaLink] = {}
+        self.missing: tuple[RdmaPort, ...] = ()
+
+    def begin(self, inventory: Inventory, trouble: Trouble) -> None:
+        self.links = {}
+        self.missing = inventory.missing
+
+    def units(self, inventory: Inventory) -> Sequence[Unit[RdmaPort | None]]:
+        """One unit for what netlink tells of all ports at once, then one per port."""
+        if not inventory.ports and not inventory.missing:
+            return ()
+        ports = [Unit[RdmaPort | None](f"{port.device}:{port.port}", port) for port in inventory.ports]
+        return (Unit("netlink", None), *ports)
+
+    def read(self, subject: RdmaPort | None, trouble: Trouble) -> list[Reading]:
+        if subject is None:
+            readings = self.shapes.reading(
+                pair
+                for port in self.missing
+                for pair in (
+                    (port_info(port), 1),
+                    (series(catalogue.PORT_UP, port.labels), 0),
+                    (series(catalogue.PORT_MISSING, port.labels), 1),
+                )
+            )
+            try:
+                self.links = {(link.device, link.port): link for link in self.kernel.rdma.links()}
+            except OSError as error:
+                trouble.note("RDMA links", error)
+            return readings
+        return self.read_port(subject, trouble)
+
+    def read_port(self, port: RdmaPort, trouble: Trouble) -> list[Reading]:
+        folder = f"class/infiniband/{port.device}/ports/{port.port}"
+        link = self.links.get((port.device, port.port))
+        state = link.state if link is not None else None
+        physical = link.physical_state if link is not None else None
+        if state is None:
+            state = state_number(self.text(f"{folder}/state", trouble), STATES)
+        if physical is None:
+            physical = state_number(self.text(f"{folder}/phys_state", trouble), PHYSICAL_STATES)
+        samples: list[tuple[Series, int | float]] = [(port_info(port), 1)]
+        if port.function == "pf":
+            samples.append((series(catalogue.PORT_MISSING, port.labels), 0))
+        if state is not None:
+            up = state == ACTIVE and physical in (None, LINK_UP)
+            samples.append((series(catalogue.PORT_UP, port.labels), int(up)))
+            samples.append((series(catalogue.PORT_STATE, port.labels), state))
+            rate = rate_bytes(self.text(f"{folder}/rate", trouble)) if up else None
+            if rate:
+                samples.append((series(catalogue.PORT_SPEED, port.labels), rate))
+        if physical is not None:
+            samples.append((series(catalogue.PORT_PHYSICAL_STATE, port.labels), physical))
+        return self.shapes.reading(samples)
+
+    def text(self, path: str, trouble: Trouble) -> str:
+        try:
+            return self.kernel.sysfs.read(path)
+        except OSError as error:
+            trouble.note(path, error)
+            return ""
+
+
+class Netdevs(Source[Netdev]):
+    """Carrier, speed, flaps and identity of each interface."""
+
+    name = "netdevs"
+    about = "carrier, speed and flaps of the interfaces (rtnetlink, sysfs)"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.links: dict[str, Link] = {}
+
+    def begin(self, inventory: Inventory, trouble: Trouble) -> None:
+        self.links = {}
+        if not inventory.netdevs:
+            return
+        try:
+            self.links = {link.name: link for link in self.kernel.links.dump()}
+        except OSError as error:
+            trouble.note("links", error)
+
+    def units(self, inventory: Inventory) -> Sequence[Unit[Netdev]]:
+        return [Unit(f"{netdev.name} {netdev.identity}", netdev) for netdev in inventory.netdevs]
+
+    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+        samples: list[tuple[Series, int | float]] = [(netdev_info(subject), 1)]
+        identity = subject.labels
+        link = self.links.get(subject.name)
+        if link is not None and link.ifindex == subject.ifindex:
+            up = link.carrier if link.up else False
+            if up is not None:
+                samples.append((series(catalogue.NETDEV_UP, identity), int(up)))
+            speed = self.speed(subject.name, trouble) if up else None
+            if speed:
+                samples.append((series(catalogue.NETDEV_SPEED, identity), speed))
+            ups, downs = link.carrier_up_count, link.carrier_down_count
+            if ups is not None and downs is not None:
+                samples.append((series(catalogue.CARRIER_CHANGES, identity), ups + downs))
+            if downs is not None:
+                samples.append((series(catalogue.LINK_DOWNS, identity), downs))
+        last_down = self.environment.last_down.get(subject.ifindex)
+        if last_down is not None:
+            samples.append((series(catalogue.LAST_DOWN, identity), last_down))
+        return self.shapes.reading(samples)
+
+    def speed(self, name: str, trouble: Trouble) -> int | None:
+        """Return bytes per second. Virtual interfaces say -1 or EINVAL: no series."""
+        path = f"class/net/{name}/speed"
+        try:
+            text = self.kernel.sysfs.read(path)
+        except OSError as error:
+            trouble.note(path, error)
+            return None
+        return int(text) * BYTES_PER_MEGABIT if text.isdigit() else None
