@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from exporter.drivers import mlx5, rxe
+from exporter.drivers import hfi1, mlx4, mlx5, rxe, siw
 from exporter.drivers.entry import Driver, Entry
 from exporter.drivers.generic import GENERIC
 from exporter.drivers.plan import match
 from exporter.drivers.pma import PMA
 
-DRIVERS: tuple[Driver, ...] = (mlx5.DRIVER, rxe.DRIVER)
+DRIVERS: tuple[Driver, ...] = (mlx5.DRIVER, mlx4.DRIVER, hfi1.DRIVER, rxe.DRIVER, siw.DRIVER)
 """Every driver with a table of its own, in the order of the documents."""
 
 SURE = 3

@@ -25,15 +25,21 @@ ERRORS = (
     counter("port_xmit_wait", infiniband.XMIT_WAIT, width="sat32"),
 )
 
-TRAFFIC = (
+DATA = (
     counter("port_rcv_data", rdma.RECEIVED_BYTES, scale=WORDS, width="ext64"),
     counter("port_xmit_data", rdma.TRANSMITTED_BYTES, scale=WORDS, width="ext64"),
+)
+
+PACKETS = (
     counter("port_rcv_packets", rdma.RECEIVED_PACKETS, width="ext64"),
     counter("port_xmit_packets", rdma.TRANSMITTED_PACKETS, width="ext64"),
-    counter("unicast_rcv_packets", infiniband.UNICAST_RECEIVED),
-    counter("unicast_xmit_packets", infiniband.UNICAST_TRANSMITTED),
     counter("multicast_rcv_packets", infiniband.MULTICAST_RECEIVED),
     counter("multicast_xmit_packets", infiniband.MULTICAST_TRANSMITTED),
 )
 
-PMA = (*ERRORS, *TRAFFIC)
+UNICAST = (
+    counter("unicast_rcv_packets", infiniband.UNICAST_RECEIVED),
+    counter("unicast_xmit_packets", infiniband.UNICAST_TRANSMITTED),
+)
+
+PMA = (*ERRORS, *DATA, *PACKETS, *UNICAST)
