@@ -111,13 +111,18 @@ GLOBAL_TRANSMITTED_XOFF_TIME = counter(
     profile="full",
 )
 GLOBAL_RECEIVE_ENABLED = gauge(
-    "fabric_global_pause_receive_enabled", N, "1 when this port obeys 802.3x pause, 0 when it does not.", profile="full"
+    "fabric_global_pause_receive_enabled",
+    N,
+    "1 when this port obeys 802.3x pause, 0 when it does not.",
+    profile="full",
+    sources=("pause",),
 )
 GLOBAL_TRANSMIT_ENABLED = gauge(
     "fabric_global_pause_transmit_enabled",
     N,
     "1 when this port sends 802.3x pause, 0 when it does not.",
     profile="full",
+    sources=("pause",),
 )
 STORM_WARNINGS = counter(
     "fabric_pause_storm_warnings_total", N, "Times this device paused the network past the minor watermark."
@@ -193,6 +198,11 @@ TRANSMITTED_DISCARDS = counter(
     "fabric_transmitted_discards_total",
     N,
     "Packets dropped on the way out: link down, head-of-line timeout, or stuck under pause.",
+)
+HEAD_OF_LINE_DISCARDS = counter(
+    "fabric_transmitted_head_of_line_discards_total",
+    N,
+    "Packets dropped because they had waited too long to leave: the link was paused or blocked.",
 )
 HOST_DISCARDS = counter(
     "fabric_netdev_out_of_buffer_total",
@@ -276,23 +286,33 @@ FEC_UNCORRECTABLE_BLOCKS = counter(
     "Blocks that forward error correction could not repair: packets were lost on this link.",
     sources=("ethtool", "fec"),
 )
-FEC_INFO = gauge("fabric_fec_info", (*N, "mode"), "The forward error correction in use, always 1.", profile="full")
-PFC_ENABLED = gauge("fabric_pfc_enabled", NP, "1 when PFC is on for that priority, 0 when it is off (DCB).")
+FEC_INFO = gauge(
+    "fabric_fec_info", (*N, "mode"), "The forward error correction in use, always 1.", profile="full", sources=("fec",)
+)
+PFC_ENABLED = gauge(
+    "fabric_pfc_enabled", NP, "1 when PFC is on for that priority, 0 when it is off (DCB).", sources=("dcb",)
+)
 DSCP_TRUSTED = gauge(
     "fabric_dscp_trusted",
     N,
     "1 when packets get their priority from DSCP, 0 when from the VLAN tag (from the DCB application table).",
+    sources=("dcb",),
 )
 DSCP_PRIORITY = gauge(
-    "fabric_dscp_priority_id", (*N, "dscp"), "Priority that a DSCP maps to (DCB application table).", profile="full"
+    "fabric_dscp_priority_id",
+    (*N, "dscp"),
+    "Priority that a DSCP maps to (DCB application table).",
+    profile="full",
+    sources=("dcb",),
 )
 DCBX_FIRMWARE = gauge(
     "fabric_dcbx_firmware_managed",
     N,
     "1 when the NIC's firmware runs DCBX and may override the host's PFC settings, 0 when the host does.",
+    sources=("dcb",),
 )
 PRIORITY_BUFFER = gauge(
-    "fabric_priority_buffer_bytes", NP, "Receive buffer of the priority (DCB buffer).", profile="full"
+    "fabric_priority_buffer_bytes", NP, "Receive buffer of the priority (DCB buffer).", profile="full", sources=("dcb",)
 )
 RAW = unknown(
     "fabric_ethtool_raw",

@@ -19,44 +19,57 @@ PORT_INFO = gauge(
         "plane",
     ),
     "An RDMA port and what it hangs on; exactly one series per device and port, always 1. netdev is the bond for a bond.",
+    sources=("ports",),
 )
 NETDEV_INFO = gauge(
     "fabric_netdev_info",
     (*N, "driver", "pci_address", "numa_node", "firmware_version", "function", "master", "role"),
     "A network interface and what it hangs on; exactly one series per interface, always 1. master is its bond.",
+    sources=("netdevs",),
 )
 PORT_UP = gauge(
     "fabric_port_up",
     P,
     "1 when the port is ACTIVE and its link is up, 0 when it is not or when a port that was there has vanished. "
     "EFA always reports ACTIVE: there 1 says only that the device exists.",
+    sources=("ports",),
 )
 PORT_STATE = gauge(
     "fabric_port_state_id",
     P,
     "Logical state of the RDMA port: 0 NOP, 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
+    sources=("ports",),
 )
 PORT_PHYSICAL_STATE = gauge(
     "fabric_port_physical_state_id",
     P,
     "Physical state of the RDMA port: 1 Sleep, 2 Polling, 3 Disabled, 4 PortConfigurationTraining, 5 LinkUp, "
     "6 LinkErrorRecovery, 7 Phy Test.",
+    sources=("ports",),
 )
 PORT_SPEED = gauge(
     "fabric_port_speed_bytes_per_second",
     P,
     "Data rate of the RDMA port while it is up. No series while it is down: drivers then report a rate that means nothing.",
+    sources=("ports",),
 )
 PORT_MISSING = gauge(
     "fabric_port_missing",
     P,
     "1 when this physical port was seen since the exporter started and has vanished (NIC off the bus, driver unloaded).",
+    sources=("ports",),
 )
 NETDEV_UP = gauge(
-    "fabric_netdev_up", N, "1 when the interface is administratively up and has carrier, 0 when it does not."
+    "fabric_netdev_up",
+    N,
+    "1 when the interface is administratively up and has carrier, 0 when it does not.",
+    sources=("netdevs",),
 )
 NETDEV_SPEED = gauge(
-    "fabric_netdev_speed_bytes_per_second", N, "Link speed of the interface while it has carrier; no series otherwise."
+    "fabric_netdev_speed_bytes_per_second",
+    N,
+    "Link speed of the interface while it has carrier; no series otherwise.",
+    sources=("netdevs",),
 )
 LINK_DOWNS = counter(
     "fabric_port_link_downs_total",
@@ -68,11 +81,13 @@ CARRIER_CHANGES = counter(
     "fabric_port_carrier_changes_total",
     N,
     "Carrier changes of the interface, up and down, counted by the kernel. Never misses a flap between two scrapes.",
+    sources=("netdevs",),
 )
 LAST_DOWN = gauge(
     "fabric_port_last_down_timestamp_seconds",
     N,
     "When the exporter last saw the link go down, from link events. No series before the first time.",
+    sources=("netdevs",),
 )
 LINK_EXT_STATE = gauge(
     "fabric_netdev_link_ext_state_id",
@@ -80,6 +95,7 @@ LINK_EXT_STATE = gauge(
     "Why the link is down (ETHTOOL_A_LINKSTATE_EXT_STATE): 0 autonegotiation, 1 link training failure, 2 logical "
     "mismatch, 3 bad signal integrity, 4 no cable, 5 cable issue, 6 EEPROM issue, 7 calibration failure, 8 power budget "
     "exceeded, 9 overheat, 10 module. Only while the driver gives a reason.",
+    sources=("linkstate",),
 )
 MODULE_EVENTS = counter(
     "fabric_module_events_total",
@@ -87,20 +103,27 @@ MODULE_EVENTS = counter(
     "Events of the optical or copper module since the driver was loaded: unplugged, bus stuck, too hot, shorted.",
 )
 PCIE_LINK_SPEED = gauge(
-    "fabric_pcie_link_speed_transfers_per_second", N, "Transfers per second and lane of the NIC's PCIe link now."
+    "fabric_pcie_link_speed_transfers_per_second",
+    N,
+    "Transfers per second and lane of the NIC's PCIe link now.",
+    sources=("pcie",),
 )
 PCIE_LINK_SPEED_MAX = gauge(
     "fabric_pcie_link_max_speed_transfers_per_second",
     N,
     "Transfers per second and lane that the NIC's PCIe link could do.",
+    sources=("pcie",),
 )
-PCIE_LINK_WIDTH = gauge("fabric_pcie_link_width", N, "Lanes of the NIC's PCIe link now.")
-PCIE_LINK_WIDTH_MAX = gauge("fabric_pcie_link_max_width", N, "Lanes that the NIC's PCIe link could use.")
+PCIE_LINK_WIDTH = gauge("fabric_pcie_link_width", N, "Lanes of the NIC's PCIe link now.", sources=("pcie",))
+PCIE_LINK_WIDTH_MAX = gauge(
+    "fabric_pcie_link_max_width", N, "Lanes that the NIC's PCIe link could use.", sources=("pcie",)
+)
 PCIE_AER_ERRORS = counter(
     "fabric_pcie_aer_errors_total",
     (*N, "kind"),
     "PCIe errors reported by the NIC's function (advanced error reporting): correctable, nonfatal, fatal. No series when "
     "the firmware owns AER.",
+    sources=("pcie",),
 )
 PCIE_STALLED_RATIO = gauge(
     "fabric_pcie_stalled_ratio",
@@ -130,6 +153,11 @@ PCIE_BUFFER_OVERFLOWS = counter(
     N,
     "Packets dropped because the NIC's outbound PCIe buffer was full.",
 )
+PCIE_UNDERRUNS = counter(
+    "fabric_pcie_transmit_underruns_total",
+    N,
+    "Frames cut short on the way out because their data came too late from the host: PCIe or memory too slow.",
+)
 PCIE_INBOUND_BANDWIDTH_EVENTS = counter(
     "fabric_pcie_inbound_bandwidth_events_total",
     (*N, "threshold"),
@@ -150,17 +178,20 @@ HEALTHY = gauge(
     (*N, "pci_address", "reporter"),
     "State of a devlink health reporter: 1 healthy, 0 in error.",
     profile="full",
+    sources=("devlink",),
 )
 HEALTH_ERRORS = counter(
     "fabric_device_health_errors_total",
     (*N, "pci_address", "reporter"),
     "Errors that a devlink health reporter counted (firmware, tx and rx queues).",
+    sources=("devlink",),
 )
 HEALTH_RECOVERIES = counter(
     "fabric_device_health_recoveries_total",
     (*N, "pci_address", "reporter"),
     "Recoveries that a devlink health reporter counted.",
     profile="full",
+    sources=("devlink",),
 )
 DEVICE_RESETS = counter(
     "fabric_netdev_device_resets_total",

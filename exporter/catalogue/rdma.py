@@ -37,6 +37,12 @@ SEQUENCE_NAKS = counter(
     P,
     "Sequence NAKs received: packets that this host sent were lost or reordered on the way out.",
 )
+SEQUENCE_NAKS_SENT = counter(
+    "fabric_rdma_sequence_naks_sent_total",
+    P,
+    "Sequence NAKs sent: packets into this host were lost or reordered.",
+    profile="full",
+)
 IMPLIED_NAKS = counter(
     "fabric_rdma_implied_naks_total",
     P,
@@ -97,7 +103,8 @@ ICRC_ERRORS = counter(
 COMPLETION_ERRORS = counter(
     "fabric_rdma_completion_errors_total",
     (*P, "side"),
-    "Completions in error, on the side of the requester or the responder; flushes of a normal teardown apart.",
+    "Completions in error, on the side of the requester or the responder. Whether flushes are counted in here too differs by "
+    "device: judge it together with fabric_rdma_flushed_completions_total.",
 )
 FLUSHED_COMPLETIONS = counter(
     "fabric_rdma_flushed_completions_total",
@@ -168,7 +175,8 @@ CNP_SENT = counter(
 CNP_HANDLED = counter(
     "fabric_cnp_handled_packets_total",
     P,
-    "Congestion notifications that slowed this host's transmission: this host sends into a congested queue.",
+    "Congestion notifications that slowed this host's transmission: this host sends into a congested queue. Where the device "
+    "does not tell what it did with them, all that it received.",
 )
 CNP_IGNORED = counter(
     "fabric_cnp_ignored_packets_total",
