@@ -6,12 +6,18 @@ Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst.
 
 from __future__ import annotations
 
+from functools import partial
+
 from exporter.catalogue import ethernet, ports, rdma
 from exporter.drivers.entry import MICROSECONDS, PERCENT, Driver, counter, family, left_out
 
 HOST = "traffic of the kernel's own rings, RDMA not included; node_exporter and the interface's own counters have it"
 QUEUE = "statistics of single queues and channels come and go with ethtool -L; their sums are served where they matter"
 NO_FAULT = "the driver's ordinary work, no sign of a fault"
+
+port_counter = partial(counter, physical=True)
+port_family = partial(family, physical=True)
+queue_counter = partial(counter, width="mod32")
 
 SOFTWARE = (
     left_out("(rx|tx)_(packets|bytes)", HOST, pattern=True),
@@ -48,107 +54,95 @@ DEVICE = (
 """What the device counts for this function: right on virtual functions too."""
 
 PHYSICAL = (
-    counter("rx_packets_phy", ethernet.RECEIVED_PACKETS, physical=True),
-    counter("tx_packets_phy", ethernet.TRANSMITTED_PACKETS, physical=True),
-    counter("rx_bytes_phy", ethernet.RECEIVED_BYTES, physical=True),
-    counter("tx_bytes_phy", ethernet.TRANSMITTED_BYTES, physical=True),
+    port_counter("rx_packets_phy", ethernet.RECEIVED_PACKETS),
+    port_counter("tx_packets_phy", ethernet.TRANSMITTED_PACKETS),
+    port_counter("rx_bytes_phy", ethernet.RECEIVED_BYTES),
+    port_counter("tx_bytes_phy", ethernet.TRANSMITTED_BYTES),
     left_out("rx_bits_phy", "the same traffic as rx_bytes_phy, in another unit"),
     left_out("(rx|tx)_(multicast|broadcast)_phy", "a part of rx_packets_phy and tx_packets_phy", pattern=True),
     left_out("rx_[0-9]+(_to_[0-9]+)?_bytes_phy", "packet sizes: a histogram no question here needs", pattern=True),
-    counter("rx_crc_errors_phy", ethernet.CRC_ERRORS, physical=True),
-    counter("rx_pcs_symbol_err_phy", ethernet.SYMBOL_ERRORS, physical=True),
-    counter("rx_symbol_err_phy", ethernet.PHY_ERRORS, labels=(("kind", "symbol"),), physical=True),
-    counter("rx_in_range_len_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "in_range_length"),), physical=True),
-    counter("rx_out_of_range_len_phy", ethernet.PHY_ERRORS, labels=(("kind", "out_of_range_length"),), physical=True),
-    counter("rx_undersize_pkts_phy", ethernet.PHY_ERRORS, labels=(("kind", "undersize"),), physical=True),
-    counter("rx_fragments_phy", ethernet.PHY_ERRORS, labels=(("kind", "fragments"),), physical=True),
-    counter("rx_jabbers_phy", ethernet.PHY_ERRORS, labels=(("kind", "jabber"),), physical=True),
-    counter("tx_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "transmit"),), physical=True),
-    counter("rx_oversize_pkts_phy", ethernet.OVERSIZE, physical=True),
-    counter("rx_unsupported_op_phy", ethernet.UNSUPPORTED_CONTROL, physical=True),
+    port_counter("rx_crc_errors_phy", ethernet.CRC_ERRORS),
+    port_counter("rx_pcs_symbol_err_phy", ethernet.SYMBOL_ERRORS),
+    port_counter("rx_symbol_err_phy", ethernet.PHY_ERRORS, labels=(("kind", "symbol"),)),
+    port_counter("rx_in_range_len_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "in_range_length"),)),
+    port_counter("rx_out_of_range_len_phy", ethernet.PHY_ERRORS, labels=(("kind", "out_of_range_length"),)),
+    port_counter("rx_undersize_pkts_phy", ethernet.PHY_ERRORS, labels=(("kind", "undersize"),)),
+    port_counter("rx_fragments_phy", ethernet.PHY_ERRORS, labels=(("kind", "fragments"),)),
+    port_counter("rx_jabbers_phy", ethernet.PHY_ERRORS, labels=(("kind", "jabber"),)),
+    port_counter("tx_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "transmit"),)),
+    port_counter("rx_oversize_pkts_phy", ethernet.OVERSIZE),
+    port_counter("rx_unsupported_op_phy", ethernet.UNSUPPORTED_CONTROL),
     left_out("(rx|tx)_mac_control_phy", "control frames of all kinds together; pause is served by kind", pattern=True),
     left_out(
         "(rx|tx)_pause_ctrl_phy",
         "whether PFC frames are in here is not documented; rx_global_pause and rx_prioN_pause tell the two apart",
         pattern=True,
     ),
-    counter("rx_discards_phy", ethernet.RECEIVED_DISCARDS, physical=True),
-    counter("tx_discards_phy", ethernet.TRANSMITTED_DISCARDS, physical=True),
-    counter("link_down_events_phy", ports.LINK_DOWNS, width="mod32", physical=True),
-    counter("rx_corrected_bits_phy", ethernet.FEC_CORRECTIONS, physical=True),
-    family("rx_err_lane_(?P<lane>[0-3])_phy", ethernet.LANE_ERRORS, physical=True),
-    counter("rx_buffer_passed_thres_phy", ethernet.BUFFER_HIGH, physical=True),
-    counter("module_unplug", ports.MODULE_EVENTS, labels=(("event", "unplug"),), width="sw64", physical=True),
-    counter("module_bus_stuck", ports.MODULE_EVENTS, labels=(("event", "bus_stuck"),), width="sw64", physical=True),
-    counter("module_high_temp", ports.MODULE_EVENTS, labels=(("event", "high_temp"),), width="sw64", physical=True),
-    counter("module_bad_shorted", ports.MODULE_EVENTS, labels=(("event", "bad_shorted"),), width="sw64", physical=True),
+    port_counter("rx_discards_phy", ethernet.RECEIVED_DISCARDS),
+    port_counter("tx_discards_phy", ethernet.TRANSMITTED_DISCARDS),
+    port_counter("link_down_events_phy", ports.LINK_DOWNS, width="mod32"),
+    port_counter("rx_corrected_bits_phy", ethernet.FEC_CORRECTIONS),
+    port_family("rx_err_lane_(?P<lane>[0-3])_phy", ethernet.LANE_ERRORS),
+    port_counter("rx_buffer_passed_thres_phy", ethernet.BUFFER_HIGH),
+    port_counter("module_unplug", ports.MODULE_EVENTS, labels=(("event", "unplug"),), width="sw64"),
+    port_counter("module_bus_stuck", ports.MODULE_EVENTS, labels=(("event", "bus_stuck"),), width="sw64"),
+    port_counter("module_high_temp", ports.MODULE_EVENTS, labels=(("event", "high_temp"),), width="sw64"),
+    port_counter("module_bad_shorted", ports.MODULE_EVENTS, labels=(("event", "bad_shorted"),), width="sw64"),
 )
 """The port itself, shared by all functions and hosts behind it."""
 
 PCIE = (
-    counter("rx_pci_signal_integrity", ports.PCIE_RECEIVED_SIGNAL_ERRORS, width="mod32", physical=True),
-    counter("tx_pci_signal_integrity", ports.PCIE_TRANSMITTED_SIGNAL_ERRORS, width="mod32", physical=True),
-    counter("outbound_pci_buffer_overflow", ports.PCIE_BUFFER_OVERFLOWS, physical=True),
-    counter(
+    port_counter("rx_pci_signal_integrity", ports.PCIE_RECEIVED_SIGNAL_ERRORS, width="mod32"),
+    port_counter("tx_pci_signal_integrity", ports.PCIE_TRANSMITTED_SIGNAL_ERRORS, width="mod32"),
+    port_counter("outbound_pci_buffer_overflow", ports.PCIE_BUFFER_OVERFLOWS),
+    port_counter(
         "outbound_pci_stalled_rd",
         ports.PCIE_STALLED_RATIO,
         labels=(("operation", "read"),),
         scale=PERCENT,
         width="gauge",
-        physical=True,
     ),
-    counter(
+    port_counter(
         "outbound_pci_stalled_wr",
         ports.PCIE_STALLED_RATIO,
         labels=(("operation", "write"),),
         scale=PERCENT,
         width="gauge",
-        physical=True,
     ),
-    counter(
-        "outbound_pci_stalled_rd_events",
-        ports.PCIE_STALLED_SECONDS,
-        labels=(("operation", "read"),),
-        width="mod32",
-        physical=True,
+    port_counter(
+        "outbound_pci_stalled_rd_events", ports.PCIE_STALLED_SECONDS, labels=(("operation", "read"),), width="mod32"
     ),
-    counter(
-        "outbound_pci_stalled_wr_events",
-        ports.PCIE_STALLED_SECONDS,
-        labels=(("operation", "write"),),
-        width="mod32",
-        physical=True,
+    port_counter(
+        "outbound_pci_stalled_wr_events", ports.PCIE_STALLED_SECONDS, labels=(("operation", "write"),), width="mod32"
     ),
-    family("pci_bw_inbound_(?P<threshold>high|low)", ports.PCIE_INBOUND_BANDWIDTH_EVENTS, physical=True),
-    family("pci_bw_outbound_(?P<threshold>high|low)", ports.PCIE_OUTBOUND_BANDWIDTH_EVENTS, physical=True),
+    port_family("pci_bw_inbound_(?P<threshold>high|low)", ports.PCIE_INBOUND_BANDWIDTH_EVENTS),
+    port_family("pci_bw_outbound_(?P<threshold>high|low)", ports.PCIE_OUTBOUND_BANDWIDTH_EVENTS),
 )
 
 PRIORITIES = (
-    family("rx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_RECEIVED_BYTES, physical=True),
-    family("tx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_TRANSMITTED_BYTES, physical=True),
-    family("rx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_RECEIVED_PACKETS, physical=True),
-    family("tx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_TRANSMITTED_PACKETS, physical=True),
-    family("rx_prio(?P<priority>[0-7])_discards", ethernet.PRIORITY_DISCARDS, physical=True),
-    family("rx_prio(?P<priority>[0-7])_buf_discard", ethernet.PRIORITY_BUFFER_DISCARDS, physical=True),
-    family("rx_prio(?P<priority>[0-7])_cong_discard", ethernet.PRIORITY_WRED_DISCARDS, physical=True),
-    family("rx_prio(?P<priority>[0-7])_marked", ethernet.PRIORITY_MARKED, physical=True),
+    port_family("rx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_RECEIVED_BYTES),
+    port_family("tx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_TRANSMITTED_BYTES),
+    port_family("rx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_RECEIVED_PACKETS),
+    port_family("tx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_TRANSMITTED_PACKETS),
+    port_family("rx_prio(?P<priority>[0-7])_discards", ethernet.PRIORITY_DISCARDS),
+    port_family("rx_prio(?P<priority>[0-7])_buf_discard", ethernet.PRIORITY_BUFFER_DISCARDS),
+    port_family("rx_prio(?P<priority>[0-7])_cong_discard", ethernet.PRIORITY_WRED_DISCARDS),
+    port_family("rx_prio(?P<priority>[0-7])_marked", ethernet.PRIORITY_MARKED),
 )
 
 PAUSE = (
-    family("rx_prio(?P<priority>[0-7])_pause", ethernet.PFC_RECEIVED_FRAMES, physical=True),
-    family("tx_prio(?P<priority>[0-7])_pause", ethernet.PFC_TRANSMITTED_FRAMES, physical=True),
-    family("rx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_RECEIVED_PAUSE, scale=MICROSECONDS, physical=True),
-    family(
-        "tx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_TRANSMITTED_PAUSE, scale=MICROSECONDS, physical=True
-    ),
-    family("rx_prio(?P<priority>[0-7])_pause_transition", ethernet.PFC_RECEIVED_TRANSITIONS, physical=True),
-    counter("rx_global_pause", ethernet.GLOBAL_RECEIVED_FRAMES, physical=True),
-    counter("tx_global_pause", ethernet.GLOBAL_TRANSMITTED_FRAMES, physical=True),
-    counter("rx_global_pause_duration", ethernet.GLOBAL_RECEIVED_PAUSE, scale=MICROSECONDS, physical=True),
-    counter("tx_global_pause_duration", ethernet.GLOBAL_TRANSMITTED_PAUSE, scale=MICROSECONDS, physical=True),
-    counter("rx_global_pause_transition", ethernet.GLOBAL_RECEIVED_TRANSITIONS, physical=True),
-    counter("tx_pause_storm_warning_events", ethernet.STORM_WARNINGS, physical=True),
-    counter("tx_pause_storm_error_events", ethernet.STORM_ERRORS, physical=True),
+    port_family("rx_prio(?P<priority>[0-7])_pause", ethernet.PFC_RECEIVED_FRAMES),
+    port_family("tx_prio(?P<priority>[0-7])_pause", ethernet.PFC_TRANSMITTED_FRAMES),
+    port_family("rx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_RECEIVED_PAUSE, scale=MICROSECONDS),
+    port_family("tx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_TRANSMITTED_PAUSE, scale=MICROSECONDS),
+    port_family("rx_prio(?P<priority>[0-7])_pause_transition", ethernet.PFC_RECEIVED_TRANSITIONS),
+    port_counter("rx_global_pause", ethernet.GLOBAL_RECEIVED_FRAMES),
+    port_counter("tx_global_pause", ethernet.GLOBAL_TRANSMITTED_FRAMES),
+    port_counter("rx_global_pause_duration", ethernet.GLOBAL_RECEIVED_PAUSE, scale=MICROSECONDS),
+    port_counter("tx_global_pause_duration", ethernet.GLOBAL_TRANSMITTED_PAUSE, scale=MICROSECONDS),
+    port_counter("rx_global_pause_transition", ethernet.GLOBAL_RECEIVED_TRANSITIONS),
+    port_counter("tx_pause_storm_warning_events", ethernet.STORM_WARNINGS),
+    port_counter("tx_pause_storm_error_events", ethernet.STORM_ERRORS),
 )
 """The names of a priority exist only while PFC is on for it, the global ones only while 802.3x is on."""
 
@@ -158,32 +152,32 @@ QUEUES = (
 )
 
 Q_COUNTERS = (
-    counter("rx_write_requests", rdma.REQUESTS_RECEIVED, labels=(("operation", "write"),), width="mod32"),
-    counter("rx_read_requests", rdma.REQUESTS_RECEIVED, labels=(("operation", "read"),), width="mod32"),
-    counter("rx_atomic_requests", rdma.REQUESTS_RECEIVED, labels=(("operation", "atomic"),), width="mod32"),
-    counter("rx_dct_connect", rdma.REQUESTS_RECEIVED, labels=(("operation", "dct_connect"),), width="mod32"),
-    counter("out_of_buffer", rdma.OUT_OF_BUFFER, width="mod32"),
-    counter("out_of_sequence", rdma.OUT_OF_SEQUENCE, width="mod32"),
-    counter("duplicate_request", rdma.DUPLICATE_REQUESTS, width="mod32"),
-    counter("rnr_nak_retry_err", rdma.RNR_NAKS, width="mod32"),
-    counter("packet_seq_err", rdma.SEQUENCE_NAKS, width="mod32"),
-    counter("implied_nak_seq_err", rdma.IMPLIED_NAKS, width="mod32"),
-    counter("local_ack_timeout_err", rdma.ACK_TIMEOUTS, width="mod32"),
-    counter("resp_cqe_error", rdma.COMPLETION_ERRORS, labels=(("side", "responder"),), width="mod32"),
-    counter("req_cqe_error", rdma.COMPLETION_ERRORS, labels=(("side", "requester"),), width="mod32"),
-    counter("resp_cqe_flush_error", rdma.FLUSHED_COMPLETIONS, labels=(("side", "responder"),), width="mod32"),
-    counter("req_cqe_flush_error", rdma.FLUSHED_COMPLETIONS, labels=(("side", "requester"),), width="mod32"),
-    counter("resp_local_length_error", rdma.QP_ERRORS, labels=(("kind", "responder_local_length"),), width="mod32"),
-    counter("req_remote_invalid_request", rdma.QP_ERRORS, labels=(("kind", "remote_invalid_request"),), width="mod32"),
-    counter("req_remote_access_errors", rdma.QP_ERRORS, labels=(("kind", "remote_access"),), width="mod32"),
-    counter("resp_remote_access_errors", rdma.QP_ERRORS, labels=(("kind", "responder_remote_access"),), width="mod32"),
-    counter("req_transport_retries_exceeded", rdma.RETRIES_EXCEEDED, width="mod32"),
-    counter("req_rnr_retries_exceeded", rdma.RNR_RETRIES_EXCEEDED, width="mod32"),
-    counter("roce_adp_retrans", rdma.ADAPTIVE_RETRANSMITS, width="mod32"),
-    counter("roce_adp_retrans_to", rdma.ADAPTIVE_RETRANSMIT_TIMEOUTS, width="mod32"),
-    counter("roce_slow_restart", rdma.SLOW_RESTARTS, width="mod32"),
-    counter("roce_slow_restart_cnps", rdma.SLOW_RESTART_CNPS, width="mod32"),
-    counter("roce_slow_restart_trans", rdma.SLOW_RESTART_TRANSITIONS, width="mod32"),
+    queue_counter("rx_write_requests", rdma.REQUESTS_RECEIVED, labels=(("operation", "write"),)),
+    queue_counter("rx_read_requests", rdma.REQUESTS_RECEIVED, labels=(("operation", "read"),)),
+    queue_counter("rx_atomic_requests", rdma.REQUESTS_RECEIVED, labels=(("operation", "atomic"),)),
+    queue_counter("rx_dct_connect", rdma.REQUESTS_RECEIVED, labels=(("operation", "dct_connect"),)),
+    queue_counter("out_of_buffer", rdma.OUT_OF_BUFFER),
+    queue_counter("out_of_sequence", rdma.OUT_OF_SEQUENCE),
+    queue_counter("duplicate_request", rdma.DUPLICATE_REQUESTS),
+    queue_counter("rnr_nak_retry_err", rdma.RNR_NAKS),
+    queue_counter("packet_seq_err", rdma.SEQUENCE_NAKS),
+    queue_counter("implied_nak_seq_err", rdma.IMPLIED_NAKS),
+    queue_counter("local_ack_timeout_err", rdma.ACK_TIMEOUTS),
+    queue_counter("resp_cqe_error", rdma.COMPLETION_ERRORS, labels=(("side", "responder"),)),
+    queue_counter("req_cqe_error", rdma.COMPLETION_ERRORS, labels=(("side", "requester"),)),
+    queue_counter("resp_cqe_flush_error", rdma.FLUSHED_COMPLETIONS, labels=(("side", "responder"),)),
+    queue_counter("req_cqe_flush_error", rdma.FLUSHED_COMPLETIONS, labels=(("side", "requester"),)),
+    queue_counter("resp_local_length_error", rdma.QP_ERRORS, labels=(("kind", "responder_local_length"),)),
+    queue_counter("req_remote_invalid_request", rdma.QP_ERRORS, labels=(("kind", "remote_invalid_request"),)),
+    queue_counter("req_remote_access_errors", rdma.QP_ERRORS, labels=(("kind", "remote_access"),)),
+    queue_counter("resp_remote_access_errors", rdma.QP_ERRORS, labels=(("kind", "responder_remote_access"),)),
+    queue_counter("req_transport_retries_exceeded", rdma.RETRIES_EXCEEDED),
+    queue_counter("req_rnr_retries_exceeded", rdma.RNR_RETRIES_EXCEEDED),
+    queue_counter("roce_adp_retrans", rdma.ADAPTIVE_RETRANSMITS),
+    queue_counter("roce_adp_retrans_to", rdma.ADAPTIVE_RETRANSMIT_TIMEOUTS),
+    queue_counter("roce_slow_restart", rdma.SLOW_RESTARTS),
+    queue_counter("roce_slow_restart_cnps", rdma.SLOW_RESTART_CNPS),
+    queue_counter("roce_slow_restart_trans", rdma.SLOW_RESTART_TRANSITIONS),
 )
 
 CONGESTION = (
