@@ -77,7 +77,7 @@ class LiveEthtool:
     ``patience`` seconds, then raise EBUSY, so that threads do not pile up behind it.
     """
 
-    def __init__(self, patience: float = 10.0) -> None:
+    def __init__(self, patience: float = 2.0) -> None:
         self._patience = patience
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
