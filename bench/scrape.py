@@ -4,11 +4,12 @@ Run as root: python -m bench.scrape [--json]
 
 It makes a network namespace with veth pairs of many queues (577 statistics an interface at 64 queues) and a sysfs that
 holds the interfaces of that namespace (the kernel's own files, bind-mounted) and, under class/infiniband, the files of a
-captured machine. Both servers run in the namespace with that sysfs. One frame is sent through a pair before each scrape,
-and a scrape that does not show it was served from a cache and ends the benchmark: every scrape measured is a reading.
+captured machine. Both servers run in the namespace with that sysfs. Before each scrape one frame is sent through a pair and
+one InfiniBand counter is changed, and a scrape that does not show both was served from a cache and ends the benchmark:
+every scrape measured is a reading.
 
-CPU time is the kernel's clock of the process (nanoseconds, all threads), children included, over the whole time that the
-scrapes took: what garbage collectors and background tasks use between two scrapes counts too.
+CPU time is the kernel's clock of the process (nanoseconds, all threads), children included. The mean is taken over the whole
+run, so that garbage collectors and background tasks between the scrapes count too; the median is that of single scrapes.
 """
 
 from __future__ import annotations
@@ -30,19 +31,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean, median, quantiles
+from statistics import median, quantiles
 
-from exporter.kernel.tree import Link, parse_line
+from bench.testbed import make_interfaces, make_sysfs, unmount
 
 REPOSITORY = Path(__file__).parent.parent
 MACHINE = REPOSITORY / "tests/machines/h100-8xndr-bf3bond/sys.txt"
 INSIDE = "--inside"
 ENCODINGS = ("identity", "gzip")
 OURS, THEIRS = "fabric-exporter", "node_exporter"
-SAME_BYTES = {
+DEVICE = "mlx5_0"
+THEIR_PACKETS = "node_infiniband_port_packets_received_total"
+SAME_TRAFFIC = {
     "node_infiniband_port_data_received_bytes_total": "fabric_rdma_received_bytes_total",
     "node_infiniband_port_data_transmitted_bytes_total": "fabric_rdma_transmitted_bytes_total",
-    "node_infiniband_port_packets_received_total": "fabric_rdma_received_packets_total",
+    THEIR_PACKETS: "fabric_rdma_received_packets_total",
     "node_infiniband_port_packets_transmitted_total": "fabric_rdma_transmitted_packets_total",
 }
 
@@ -109,17 +112,18 @@ class Record:
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
+    cpu_of_all: float = 0.0
     size: int = 0
     samples: Samples = field(default_factory=dict)
 
     def summary(self) -> dict[str, float]:
         return {
-            "cpu_seconds_mean": mean(self.cpu),
+            "cpu_seconds_mean": self.cpu_of_all / len(self.cpu),
             "cpu_seconds_median": median(self.cpu),
             "wall_seconds_median": median(self.wall),
             "wall_seconds_p99": quantiles(self.wall, n=100, method="inclusive")[98],
             "samples": len(self.samples),
-            "cpu_microseconds_per_sample": mean(self.cpu) * 1e6 / len(self.samples),
+            "cpu_microseconds_per_sample": self.cpu_of_all / len(self.cpu) * 1e6 / len(self.samples),
             "body_bytes": self.size,
         }
 
@@ -163,12 +167,19 @@ def ethtool(samples: Samples) -> dict[tuple[str, str], float]:
     return found
 
 
-def frames_seen(samples: Samples) -> float:
-    return sum(
+def events_seen(samples: Samples) -> tuple[int, int]:
+    """Return how many frames the first pair and the first InfiniBand port show."""
+    frames = sum(
         value
         for (netdev, name), value in ethtool(samples).items()
         if netdev == "peer0" and name.endswith("xdp_packets")
     )
+    packets = [
+        samples[name, (("device", DEVICE), ("port", "1"))]
+        for name in (THEIR_PACKETS, SAME_TRAFFIC[THEIR_PACKETS])
+        if (name, (("device", DEVICE), ("port", "1"))) in samples
+    ]
+    return int(frames), int(packets[0]) if packets else -1
 
 
 def differences(ours: Samples, theirs: Samples) -> list[str]:
@@ -180,52 +191,9 @@ def differences(ours: Samples, theirs: Samples) -> list[str]:
         f"{key}: {mine[key]} and {other[key]}" for key in sorted(mine.keys() & other.keys()) if mine[key] != other[key]
     ]
     for (name, labels), value in theirs.items():
-        if name in SAME_BYTES and ours.get((SAME_BYTES[name], labels)) != value:
-            found.append(f"{name}{dict(labels)}: {value}, {OURS} has {ours.get((SAME_BYTES[name], labels))}")
+        if name in SAME_TRAFFIC and ours.get((SAME_TRAFFIC[name], labels)) != value:
+            found.append(f"{name}{dict(labels)}: {value}, {OURS} has {ours.get((SAME_TRAFFIC[name], labels))}")
     return found
-
-
-def make_interfaces(pairs: int, queues: int) -> None:
-    """Make the veth pairs in this namespace, with NAPI on so that a frame received is counted in ``ethtool -S``."""
-
-    def ip(*words: str) -> None:
-        subprocess.run(["ip", *words], check=True)
-
-    Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")
-    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
-    ip("link", "set", "lo", "up")
-    count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
-    for pair in range(pairs):
-        ends = (f"veth{pair}", f"peer{pair}")
-        ip("link", "add", ends[0], *count, "type", "veth", "peer", "name", ends[1], *count)
-        for end in ends:
-            subprocess.run(["ethtool", "-K", end, "gro", "on", "tso", "off"], check=True, stdout=subprocess.DEVNULL)
-            ip("link", "set", end, "up")
-
-
-def make_sysfs(folder: Path, machine: Path) -> Path:
-    """Return the root of a sysfs with this namespace's interfaces and the captured machine's InfiniBand devices."""
-    own, root = folder / "own", folder / "sys"
-    own.mkdir()
-    subprocess.run(["mount", "-t", "sysfs", "sysfs", own], check=True)
-    for line in machine.read_text().splitlines():
-        parsed = parse_line(line)
-        if parsed is None or not parsed[0].path.startswith("class/infiniband/"):
-            continue
-        path, value = root / parsed[0].path, parsed[0].value
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(value, bytes):
-            path.write_bytes(value + b"\n")
-        elif isinstance(value, Link):
-            path.symlink_to(value.target)
-    for name in ("class/net", "devices"):
-        (root / name).mkdir(parents=True)
-        subprocess.run(["mount", "--bind", own / name, root / name], check=True)
-    return root
-
-
-def unmount(*folders: Path) -> None:
-    subprocess.run(["umount", *folders], check=True)
 
 
 def servers(root: Path, extra: list[str]) -> tuple[Server, Server]:
@@ -239,6 +207,7 @@ def servers(root: Path, extra: list[str]) -> tuple[Server, Server]:
                 f"--path.sysfs={root}",
                 "--collector.ethtool.device-include=.*",
                 "--collector.ethtool.raw-include=.*",
+                "--collector.ethtool.max-age=0",
                 "--web.listen-address=127.0.0.1:10073",
                 *extra,
             ],
@@ -261,33 +230,41 @@ def servers(root: Path, extra: list[str]) -> tuple[Server, Server]:
     )
 
 
-def measure(pair: tuple[Server, Server], scrapes: int, warm_up: int) -> dict[str, dict[str, Record]]:
+def measure(
+    pair: tuple[Server, Server], root: Path, scrapes: int, warm_up: int, pause: float
+) -> dict[str, dict[str, Record]]:
     """Scrape both in turn and return the records by server name and encoding."""
     records = {server.name: {encoding: Record() for encoding in ENCODINGS} for server in pair}
     connections = {server.name: http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for server in pair}
+    counter = root / f"class/infiniband/{DEVICE}/ports/1/counters/port_rcv_packets"
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     sender.bind(("veth0", 0))
     frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x88\xb5" + bytes(50)  # ethertype: IEEE local experimental
     sent = 0
     for encoding in ENCODINGS:
         for turn in range(-warm_up, scrapes):
-            order = pair if turn % 2 else pair[::-1]
+            if turn == 0:
+                for server in pair:
+                    records[server.name][encoding].cpu_of_all -= server.cpu_seconds()
             sender.send(frame)
             sent += 1
-            time.sleep(0.002)
-            for server in order:
+            counter.write_text(f"{sent}\n")
+            time.sleep(pause)
+            for server in pair if turn % 2 else pair[::-1]:
                 record = records[server.name][encoding]
                 used = server.cpu_seconds()
                 took, body = scrape(connections[server.name], encoding)
                 samples = parse(body, encoding)  # meanwhile the server ends what it does after its answer
-                if (seen := frames_seen(samples)) != sent:
+                if (seen := events_seen(samples)) != (sent, sent):
                     raise SystemExit(
-                        f"{server.name} showed {seen:g} frames after {sent} were sent: not a fresh reading"
+                        f"{server.name} showed {seen} after {sent} frames and packets: not a fresh reading"
                     )
                 if turn >= 0:
                     record.wall.append(took)
                     record.cpu.append(server.cpu_seconds() - used)
                     record.size, record.samples = len(body), samples
+        for server in pair:
+            records[server.name][encoding].cpu_of_all += server.cpu_seconds()
     return records
 
 
@@ -341,7 +318,7 @@ def inside(options: argparse.Namespace) -> int:
         pair = servers(root, options.exporter_flag)
         for server in pair:
             stack.enter_context(server.run(folder / f"{server.name}.log"))
-        records = measure(pair, options.scrapes, options.warm_up)
+        records = measure(pair, root, options.scrapes, options.warm_up, options.pause)
         memory = {server.name: server.memory_bytes() for server in pair}
     unequal = differences(records[OURS]["identity"].samples, records[THEIRS]["identity"].samples)
     same = len(ethtool(records[THEIRS]["identity"].samples))
@@ -375,8 +352,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.scrape", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=8, help="veth pairs, two interfaces each (default 8)")
     parser.add_argument("--queues", type=int, default=64, help="queues of an interface (default 64)")
-    parser.add_argument("--scrapes", type=int, default=100, help="scrapes of each server and encoding (default 100)")
+    parser.add_argument("--scrapes", type=int, default=60, help="scrapes of each server and encoding (default 60)")
     parser.add_argument("--warm-up", type=int, default=5, help="scrapes before those (default 5)")
+    parser.add_argument("--pause", type=float, default=1.05, help="seconds between scrapes (default 1.05)")
     parser.add_argument("--machine", type=Path, default=MACHINE, help="sys.txt with the InfiniBand devices")
     parser.add_argument("--exporter-flag", action="append", default=[], help="a further flag for fabric-exporter")
     parser.add_argument("--json", action="store_true", help="print figures instead of a table")

@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks: run with python -m bench.NAME."""
