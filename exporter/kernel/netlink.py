@@ -35,6 +35,7 @@ _REQUEST = 0x1  # NLM_F_REQUEST
 _MULTI = 0x2  # NLM_F_MULTI
 _DUMP_INTERRUPTED = 0x10  # NLM_F_DUMP_INTR
 _DUMP = 0x300  # NLM_F_DUMP
+_ERRNO_LARGEST = 4095  # MAX_ERRNO
 _NOOP, _ERROR, _DONE = 1, 2, 3  # NLMSG_*
 _NESTED = 0x8000  # NLA_F_NESTED
 _TYPE_MASK = 0x3FFF  # NLA_TYPE_MASK
@@ -165,9 +166,11 @@ def answers(datagrams: Iterable[bytes], port_id: int, what: str) -> Iterator[byt
                 _fail(errno.EINTR, what)
             if message.type in (_ERROR, _DONE):
                 # An error message begins with the negative errno. So does the end of a dump, or it is empty (old kernels).
-                code = _ERRNO.unpack_from(message.body)[0] if len(message.body) >= _ERRNO.size else 0
-                if code < 0:
-                    _fail(-code, what)
+                code = -_ERRNO.unpack_from(message.body)[0] if len(message.body) >= _ERRNO.size else 0
+                if not 0 <= code <= _ERRNO_LARGEST:
+                    raise malformed(f"{what}: error {code}")
+                if code:
+                    _fail(code, what)
                 return
             yield message.body
             if not message.flags & _MULTI:
