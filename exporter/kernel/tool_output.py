@@ -182,12 +182,23 @@ class _RdmaDevice(msgspec.Struct):
     fw: str = ""
     node_guid: str = ""
     protocol: str = ""
+    ports: int | None = None
 
 
 def rdma_devices(text: str, ports: Mapping[str, int]) -> tuple[RdmaDevice, ...]:
-    """Return what ``rdma -d -j dev`` printed. It does not tell the number of ports: ``ports`` does, by device name."""
+    """Return what ``rdma -d -j dev`` printed.
+
+    rdma does not print the number of ports: a saved capture adds ``ports``, else the argument has it by device name.
+    """
     return tuple(
-        RdmaDevice(found.ifindex, found.ifname, found.fw, found.node_guid, found.protocol, ports.get(found.ifname, 1))
+        RdmaDevice(
+            dev_index=found.ifindex,
+            name=found.ifname,
+            firmware_version=found.fw,
+            node_guid=found.node_guid,
+            protocol=found.protocol,
+            ports=ports.get(found.ifname, 1) if found.ports is None else found.ports,
+        )
         for found in documents(text, _RdmaDevice)
     )
 
@@ -280,14 +291,13 @@ class _LinkInfo(msgspec.Struct):
 class _IpLink(msgspec.Struct):
     ifindex: int
     ifname: str
-    flags: list[str] = []
+    flags: list[str] | None = None
     mtu: int = 0
     operstate: str = ""
     address: str = ""
     link_type: str = ""
     master: str | None = None
     link: str | None = None
-    link_index: int | None = None
     linkinfo: _LinkInfo = msgspec.field(default_factory=_LinkInfo)
     carrier_up_count: int | None = None
     carrier_down_count: int | None = None
@@ -306,15 +316,15 @@ def ip_links(text: str) -> tuple[Link, ...]:
             name=link.ifname,
             kind=link.linkinfo.info_kind,
             master=index.get(link.master or "", 0),
-            parent=link.link_index or index.get(link.link or "", 0),
+            parent=index.get(link.link or "", 0),
             mac=link.address,
             mtu=link.mtu,
-            up="UP" in link.flags,
-            carrier="LOWER_UP" in link.flags,
+            up=None if link.flags is None else "UP" in link.flags,
+            carrier=None if link.flags is None else "LOWER_UP" in link.flags,
             operational_state=link.operstate.lower(),
             carrier_up_count=link.carrier_up_count,
             carrier_down_count=link.carrier_down_count,
-            loopback="LOOPBACK" in link.flags,
+            loopback=link.link_type == "loopback",
         )
         for link in found
     )
