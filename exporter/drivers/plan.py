@@ -160,7 +160,7 @@ class Plan:
             before = dict(zip((item.series for item in earlier._items), earlier._last, strict=True))
             now = tuple(before.get(item.series, 0) for item in self._items)
             self._last = now
-        if resets is not None:
+        if resets is not None and self._items:
             resets.register(self._port, ("reset", "wrap", "membership") if lag else ("reset", "wrap"))
 
     def _compile(
@@ -255,8 +255,7 @@ class Plan:
             if (
                 new >= old
                 or item.series.metric.type != "counter"
-                or new == item.entry.invalid
-                or old == item.entry.invalid
+                or item.entry.invalid in (new, old)
             ):
                 continue
             if self._lag and item.entry.lag_sum and new > 0:

@@ -98,7 +98,8 @@ class Source(Generic[T]):
     """Base of all sources.
 
     ``name`` is the value of the ``source`` label and of ``--collector.NAME``; ``about`` is its line in the help. A reading
-    younger than ``max_age`` seconds is served again. With ``exclusive`` nothing is read while a read that hung is still in the kernel.
+    younger than ``max_age`` seconds is served again. With ``exclusive`` nothing is read while a read that hung is still in
+    the kernel.
     """
 
     name: str

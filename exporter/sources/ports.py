@@ -184,7 +184,7 @@ class Netdevs(Source[Netdev]):
         identity = subject.labels
         link = self.links.get(subject.name)
         if link is not None and link.ifindex == subject.ifindex:
-            up = link.carrier if link.up else False
+            up = False if link.up is False else link.carrier
             if up is not None:
                 samples.append((series(catalogue.NETDEV_UP, identity), int(up)))
             speed = self.speed(subject.name, trouble) if up else None

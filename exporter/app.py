@@ -1,0 +1,286 @@
+"""Builds everything, owns the background tasks, and ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import platform
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+from prometheus_client import ProcessCollector
+
+from exporter import __version__, config
+from exporter.catalogue import itself
+from exporter.catalogue.declare import counter, gauge
+from exporter.catalogue.ports import COUNTER_RESETS
+from exporter.config import Settings
+from exporter.discovery import Rules, discover
+from exporter.errors import FabricError
+from exporter.kernel import Kernel
+from exporter.kernel.captured import open_capture
+from exporter.kernel.live import open_kernel
+from exporter.model import Inventory, Metric, Reading, Series
+from exporter.sampler import Sampler, Worker
+from exporter.sources import SOURCES
+from exporter.sources.base import Environment, Shapes, series
+from exporter.web.server import serve
+from exporter.web.webconfig import load_web_config
+
+DISCOVERY_SECONDS = 30.0
+DISCOVERY_TIMEOUT_SECONDS = 30.0
+SETTLE_SECONDS = 0.3
+"""How long link events are gathered before devices are looked for: one change makes several events."""
+FIRST_READ_SECONDS = 9.5
+RESTART_SECONDS = 1.0
+LONGEST_RESTART_SECONDS = 60.0
+
+log = structlog.get_logger("fabric-exporter")
+
+
+def open_kernel_of(settings: Settings) -> Kernel:
+    """Return the captured kernel when there is one to serve from, else the live one. Raises :class:`CaptureError`."""
+    if settings.capture:
+        return open_capture(settings.capture)
+    return open_kernel(settings.sysfs, settings.procfs)
+
+
+class Exporter:
+    """The sources of one host with what is known of them. Used in one event loop."""
+
+    def __init__(self, kernel: Kernel, settings: Settings, rules: Rules | None = None) -> None:
+        self.kernel = kernel
+        self.settings = settings
+        self.rules = rules if rules is not None else config.rules(settings)
+        self.environment = Environment(
+            kernel=kernel,
+            profile=settings.profile,
+            raw=settings.raw.fullmatch if settings.raw is not None else None,
+            clock=time.monotonic,
+        )
+        sources = [source(self.environment) for source in SOURCES if source.name not in settings.disabled]
+        for source in sources:
+            if source.name == "ethtool":
+                source.max_age = settings.ethtool_max_age
+        self.sampler = Sampler(sources)
+        self.ready = False
+        self.restarts: dict[str, int] = {"discovery": 0, "links": 0}
+        self.reload_success = True
+        self.reload_timestamp = time.time()
+        self.discovered_timestamp = 0.0
+        self.discovery_duration = 0.0
+        self._shapes = Shapes()
+        self._process = ProcessCollector(registry=None)
+        self._discovery_worker = Worker("fabric-discovery")
+        self._discovery: asyncio.Future[Inventory] | None = None
+        self._wake = asyncio.Event()
+
+    # What the web server asks
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names of the enabled sources."""
+        return self.sampler.source_names
+
+    def inventory(self) -> Inventory:
+        """Return what the last discovery found."""
+        return self.sampler.inventory
+
+    async def scrape(self, sources: frozenset[str] | None, deadline: float) -> Sequence[Reading]:
+        """Return all readings, the exporter's own included. ``deadline`` is the loop's time at which to answer."""
+        readings = await self.sampler.sample(sources, deadline)
+        return [*readings, *self.itself(), *self.process()]
+
+    # Discovery
+
+    async def discover(self) -> None:
+        """Look for devices and interfaces in the discovery's own thread.
+
+        One that does not return in time leaves the old inventory in use, and no other is started until it does. Raises
+        :class:`TimeoutError` then, and whatever a fault of ours raises.
+        """
+        began, previous = time.monotonic(), self.sampler.inventory
+        if self._discovery is None:
+            self._discovery = self._start_discovery(previous)
+        done, _ = await asyncio.wait([self._discovery], timeout=DISCOVERY_TIMEOUT_SECONDS)
+        if not done:
+            raise TimeoutError(f"looking for devices has taken more than {DISCOVERY_TIMEOUT_SECONDS:.0f} s")
+        discovery, self._discovery = self._discovery, None
+        inventory = discovery.result()
+        for problem in inventory.problems:
+            if problem not in previous.problems:
+                log.warning("discovery", problem=problem)
+        self.sampler.adopt(inventory)
+        self.discovered_timestamp = time.time()
+        self.discovery_duration = time.monotonic() - began
+
+    def _start_discovery(self, previous: Inventory) -> asyncio.Future[Inventory]:
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[Inventory] = loop.create_future()
+        rules = self.rules
+
+        def work() -> None:
+            inventory, fault = None, None
+            try:
+                inventory = discover(self.kernel, rules, previous)
+            except Exception as error:
+                fault = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(deliver, inventory, fault)
+
+        def deliver(inventory: Inventory | None, fault: Exception | None) -> None:
+            if inventory is not None:
+                found.set_result(inventory)
+            elif fault is not None:
+                found.set_exception(fault)
+
+        self._discovery_worker.tasks.put(work)
+        return found
+
+    async def first_read(self) -> None:
+        """Discover, and read every source once: which source serves what is known after that."""
+        await self.discover()
+        await self.sampler.sample(None, time.monotonic() + FIRST_READ_SECONDS)
+        self.ready = True
+        inventory = self.inventory()
+        log.info("ready", ports=len(inventory.ports), netdevs=len(inventory.netdevs), gpus=len(inventory.gpus))
+
+    async def rediscover(self) -> None:
+        """Discover on link events and every half minute, for ever."""
+        while True:
+            if not self.ready:
+                await self.first_read()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), DISCOVERY_SECONDS)
+                await asyncio.sleep(SETTLE_SECONDS)
+            self._wake.clear()
+            await self.discover()
+
+    async def follow_links(self) -> None:
+        """Note when links go down, and have devices looked for when something changes."""
+        async for event in self.kernel.links.monitor():
+            if event.kind == "carrier" and event.carrier is False:
+                self.environment.last_down[event.ifindex] = time.time()
+            if event.kind == "deleted":
+                self.environment.last_down.pop(event.ifindex, None)
+            self._wake.set()
+        await asyncio.Event().wait()
+
+    def reload(self) -> None:
+        """Read the configuration file again. A bad one is told, counted, and the old one kept."""
+        try:
+            self.rules = config.rules(self.settings)
+        except FabricError as error:
+            self.reload_success = False
+            log.warning("reload failed, keeping the old configuration", error=str(error))
+            return
+        self.reload_success = True
+        self.reload_timestamp = time.time()
+        log.info("configuration reloaded")
+        self._wake.set()
+
+    # The exporter about itself
+
+    def itself(self) -> list[Reading]:
+        """Return the readings about the sources and the exporter."""
+        sampler = self.sampler
+        pairs: list[tuple[Series, int | float]] = []
+
+        def add(metric: Metric, value: int | float, *labels: tuple[str, str]) -> None:
+            pairs.append((series(metric, (), *labels), value))
+
+        for lane in sampler.lanes:
+            source = ("source", lane.name)
+            add(itself.SOURCE_SUCCESS, int(lane.success), source)
+            add(itself.SOURCE_DURATION, lane.duration, source)
+            if lane.last_read_timestamp is not None:
+                add(itself.SOURCE_LAST_READ, lane.last_read_timestamp, source)
+            add(itself.SOURCE_QUARANTINED, len(lane.quarantined), source)
+            add(itself.SOURCE_ERRORS, lane.errors, source)
+            add(itself.SOURCE_DROPPED, sampler.dropped(lane.name), source)
+        add(itself.STUCK_WORKERS, sum(lane.stuck_workers() for lane in sampler.lanes))
+        for labels, counts in list(self.environment.resets.counts.items()):
+            pairs.extend((series(COUNTER_RESETS, labels, ("kind", kind)), count) for kind, count in counts.items())
+        for task, restarts in self.restarts.items():
+            add(itself.TASK_RESTARTS, restarts, ("task", task))
+        add(itself.CONFIG_SUCCESS, int(self.reload_success))
+        add(itself.CONFIG_TIMESTAMP, self.reload_timestamp)
+        add(itself.DISCOVERY_TIMESTAMP, self.discovered_timestamp)
+        add(itself.DISCOVERY_DURATION, self.discovery_duration)
+        if self.inventory().rdma_namespaces:
+            add(itself.RDMA_NAMESPACES, int(self.inventory().rdma_namespaces == "shared"))
+        add(itself.BUILD_INFO, 1, ("version", __version__), ("python_version", platform.python_version()))
+        return self._shapes.reading(pairs)
+
+    def process(self) -> list[Reading]:
+        """Return prometheus_client's ``process_*`` metrics of this process."""
+        pairs = []
+        for family in self._process.collect():
+            for sample in family.samples:
+                metric = PROCESS.get(sample.name)
+                if metric is None:
+                    declare = counter if family.type == "counter" else gauge
+                    metric = PROCESS[sample.name] = declare(sample.name, (), family.documentation)
+                pairs.append((Series(metric, ()), sample.value))
+        return self._shapes.reading(pairs)
+
+
+PROCESS: dict[str, Metric] = {}
+"""The metrics of prometheus_client's process collector, by sample name, as they are met."""
+
+
+async def supervise(name: str, task: Callable[[], Awaitable[None]], restarts: dict[str, int]) -> None:
+    """Run a background task for ever: one that fails is told, counted and started again with back-off."""
+    pause = RESTART_SECONDS
+    while True:
+        began = time.monotonic()
+        try:
+            await task()
+        except Exception as error:
+            restarts[name] = restarts.get(name, 0) + 1
+            log.exception("background task failed", task=name, error=str(error))
+        if time.monotonic() - began > LONGEST_RESTART_SECONDS:
+            pause = RESTART_SECONDS
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_RESTART_SECONDS)
+
+
+async def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises :class:`FabricError` for what the operator must mend first."""
+    web_config = load_web_config(settings.web_config_file) if settings.web_config_file else None
+    exporter = Exporter(open_kernel_of(settings), settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, exporter.reload)
+    listeners = await serve(
+        exporter,
+        settings.listen,
+        web_config,
+        telemetry_path=settings.telemetry_path,
+        max_requests=settings.max_requests,
+    )
+    try:
+        async with asyncio.TaskGroup() as group:
+            log.info("serving", version=__version__, addresses=",".join(listeners.addresses))
+            children = [
+                group.create_task(supervise("discovery", exporter.rediscover, exporter.restarts)),
+                group.create_task(supervise("links", exporter.follow_links, exporter.restarts)),
+            ]
+            await stop.wait()
+            log.info("stopping")
+            for child in children:
+                child.cancel()
+    finally:
+        await listeners.close()
+
+
+async def once(settings: Settings) -> Sequence[Reading]:
+    """Return one exposition's readings, without ``process_*`` (node_exporter's textfile collector refuses duplicates)."""
+    exporter = Exporter(open_kernel_of(settings), settings)
+    await exporter.discover()
+    readings = await exporter.sampler.sample(None, time.monotonic() + FIRST_READ_SECONDS)
+    return [*readings, *exporter.itself()]
