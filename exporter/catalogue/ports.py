@@ -193,11 +193,7 @@ HEALTH_RECOVERIES = counter(
     profile="full",
     sources=("devlink",),
 )
-DEVICE_RESETS = counter(
-    "fabric_netdev_device_resets_total",
-    (*N, "reason"),
-    "Device resets counted by the driver, by reason where it gives one.",
-)
+DEVICE_RESETS = counter("fabric_netdev_device_resets_total", N, "Device resets counted by the driver.")
 WATCHDOG = counter(
     "fabric_netdev_tx_timeouts_total", N, "Transmit timeouts of the interface, counted by the driver.", profile="full"
 )
