@@ -64,10 +64,15 @@ class Arbiter:
                         best[series] = source
         owners.update(best)
         cuts: dict[int, tuple[Shape, Shape, Picker | None]] = {}
+        seen: set[Series] = set()
         for source, reading in readings:
             shape = reading.shape
             kept = self._cuts.get(id(shape)) if complete else None
-            places = [place for place, series in enumerate(shape.series) if owners.get(series, source) == source]
+            owned = [place for place, series in enumerate(shape.series) if owners.get(series, source) == source]
+            places = [place for place in owned if shape.series[place] not in seen]
+            seen.update(shape.series[place] for place in places)
+            if kept is None and len(places) < len(owned):
+                self.dropped[source] = self.dropped.get(source, 0) + len(owned) - len(places)
             if len(places) == len(shape):
                 cuts[id(shape)] = (shape, shape, None)
             elif kept is not None and kept[0] is shape and kept[1].series == tuple(shape.series[p] for p in places):

@@ -252,11 +252,7 @@ class Plan:
         kinds = set()
         shrunk = []
         for item, new, old in zip(self._items, raw, last, strict=True):
-            if (
-                new >= old
-                or item.series.metric.type != "counter"
-                or item.entry.invalid in (new, old)
-            ):
+            if new >= old or item.series.metric.type != "counter" or item.entry.invalid in (new, old):
                 continue
             if self._lag and item.entry.lag_sum and new > 0:
                 shrunk.append((item.series, old - new))
