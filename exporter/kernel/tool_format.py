@@ -1,7 +1,8 @@
 """The values of :mod:`exporter.kernel` written as the tools print them: the inverse of :mod:`exporter.kernel.tool_output`.
 
 A capture holds what people know and can paste, not a format of its own. Where a tool leaves out what the exporter reads, a key is
-added: ``ports`` of an RDMA device, ``carrier_up_count`` and ``carrier_down_count`` of an interface.
+added: ``ports`` of an RDMA device, ``errno`` of counters that could not be read, ``carrier_up_count`` and
+``carrier_down_count`` of an interface.
 """
 
 from __future__ import annotations
@@ -129,12 +130,16 @@ def rdma_namespaces(mode: str) -> str:
     return _json([_known({"netns": mode})])
 
 
-def rdma_statistics(statistics: Mapping[tuple[str, int], Statistics]) -> str:
+def rdma_statistics(statistics: Mapping[tuple[str, int], Statistics | OSError]) -> str:
     """Return the counters of RDMA ports as ``rdma -j statistic`` prints them."""
     return _json(
         [
-            {"ifname": device, "port": port, **dict(zip(*counters, strict=True))}
-            for (device, port), counters in statistics.items()
+            {
+                "ifname": device,
+                "port": port,
+                **({"errno": answer.errno} if isinstance(answer, OSError) else dict(zip(*answer, strict=True))),
+            }
+            for (device, port), answer in statistics.items()
         ]
     )
 

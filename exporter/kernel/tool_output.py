@@ -6,9 +6,11 @@ passed over. The JSON forms are those of iproute2 6.1 and ethtool 6.1 and newer.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -182,23 +184,13 @@ class _RdmaDevice(msgspec.Struct):
     fw: str = ""
     node_guid: str = ""
     protocol: str = ""
-    ports: int | None = None
+    ports: int = 0
 
 
-def rdma_devices(text: str, ports: Mapping[str, int]) -> tuple[RdmaDevice, ...]:
-    """Return what ``rdma -d -j dev`` printed.
-
-    rdma does not print the number of ports: a saved capture adds ``ports``, else the argument has it by device name.
-    """
+def rdma_devices(text: str) -> tuple[RdmaDevice, ...]:
+    """Return what ``rdma -d -j dev`` printed. It leaves out the number of ports: 0, unless a saved capture added ``ports``."""
     return tuple(
-        RdmaDevice(
-            dev_index=found.ifindex,
-            name=found.ifname,
-            firmware_version=found.fw,
-            node_guid=found.node_guid,
-            protocol=found.protocol,
-            ports=ports.get(found.ifname, 1) if found.ports is None else found.ports,
-        )
+        RdmaDevice(found.ifindex, found.ifname, found.fw, found.node_guid, found.protocol, found.ports)
         for found in documents(text, _RdmaDevice)
     )
 
@@ -271,13 +263,15 @@ def rdma_namespaces(text: str) -> Literal["shared", "exclusive", ""]:
     return _only(documents(text, _RdmaSystem)).netns
 
 
-def rdma_statistics(text: str) -> dict[tuple[str, int], Statistics]:
-    """Return what ``rdma -j statistic`` printed, by device name and port."""
-    answer = {}
+def rdma_statistics(text: str) -> dict[tuple[str, int], Statistics | OSError]:
+    """Return what ``rdma -j statistic`` printed, by device name and port. A saved capture adds ``errno`` where reading failed."""
+    answer: dict[tuple[str, int], Statistics | OSError] = {}
     for found in documents(text, dict[str, Any]):
         device, port = msgspec.convert((found.pop("ifname", None), found.pop("port", None)), tuple[str, int])
         found.pop("ifindex", None)
-        answer[device, port] = _statistics((name, count) for name, count in found.items() if isinstance(count, int))
+        number = found.pop("errno", None)
+        counts = ((name, count) for name, count in found.items() if isinstance(count, int))
+        answer[device, port] = OSError(number, os.strerror(number)) if isinstance(number, int) else _statistics(counts)
     return answer
 
 

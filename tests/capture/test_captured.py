@@ -141,3 +141,12 @@ def test_what_is_no_capture_is_told_in_one_line(tmp_path: Path, name: str, files
     with pytest.raises(CaptureError, match=message) as caught:
         open_capture(tmp_path / name)
     assert "\n" not in str(caught.value)
+
+
+def test_counters_of_one_rdma_port_that_cannot_be_read(tmp_path: Path) -> None:
+    text = '[{"ifname":"mlx5_0","port":1,"errno":5},{"ifname":"mlx5_0","port":2,"out_of_buffer":3}]'
+    kernel = open_capture(write(tmp_path, {"rdma-statistic.json": text}))
+    assert kernel.rdma.devices()[0].ports == 2
+    assert kernel.rdma.statistics(0, 2) == Statistics(("out_of_buffer",), (3,))
+    with pytest.raises(OSError, match="Input/output error"):
+        kernel.rdma.statistics(0, 1)

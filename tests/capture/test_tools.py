@@ -42,7 +42,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     tool_output.ethtool_fec,
     tool_output.link_state,
     tool_output.ethtool_groups,
-    lambda text: tool_output.rdma_devices(text, {}),
+    tool_output.rdma_devices,
     tool_output.rdma_links,
     tool_output.rdma_namespaces,
     tool_output.rdma_statistics,
@@ -91,7 +91,7 @@ def test_garbage_is_a_value_error(reader: Callable[[str], object], text: str) ->
 def test_ethtool_statistics_round_trip(statistics: Statistics) -> None:
     assert tool_output.ethtool_statistics(tool_format.ethtool_statistics(statistics)) == statistics
     assert tool_output.ethtool_groups(tool_format.ethtool_groups(statistics)) == statistics
-    both = {("mlx5_0", 1): statistics, ("mlx5_0", 2): statistics}
+    both: dict[tuple[str, int], Statistics | OSError] = {("mlx5_0", 1): statistics, ("mlx5_0", 2): statistics}
     assert tool_output.rdma_statistics(tool_format.rdma_statistics(both)) == both
 
 
@@ -125,7 +125,7 @@ def test_ethtool_netlink_round_trip(state: LinkState, pause: Pause, fec: Fec) ->
     ),
 )
 def test_rdma_round_trip(device: RdmaDevice, link: RdmaLink) -> None:
-    assert tool_output.rdma_devices(tool_format.rdma_devices([device]), {}) == (device,)
+    assert tool_output.rdma_devices(tool_format.rdma_devices([device])) == (device,)
     assert tool_output.rdma_links(tool_format.rdma_links([link])) == (link,)
 
 
