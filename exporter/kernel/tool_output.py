@@ -271,7 +271,8 @@ def rdma_statistics(text: str) -> dict[tuple[str, int], Statistics | OSError]:
         found.pop("ifindex", None)
         number = found.pop("errno", None)
         counts = ((name, count) for name, count in found.items() if isinstance(count, int))
-        answer[device, port] = OSError(number, os.strerror(number)) if isinstance(number, int) else _statistics(counts)
+        failed = isinstance(number, int) and number in errno.errorcode
+        answer[device, port] = OSError(number, os.strerror(number)) if failed else _statistics(counts)
     return answer
 
 
