@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from exporter.config import Settings
-from exporter.generate import docs
 
 ABOUT = "write docs/metrics.md and docs/drivers.md"
 
@@ -20,6 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Write the files, or say which are stale."""
+    from exporter.generate import docs
+
     root = Path(arguments.root)
     if arguments.check:
         stale = docs.check(root)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from exporter import app, config, logs
+from exporter import config, logs
 from exporter.config import Settings
-from exporter.web.webconfig import load_web_config
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until SIGTERM, or with ``--config.check`` only look at the configuration files."""
+    from exporter import daemon
+    from exporter.web.webconfig import load_web_config
+
     if vars(arguments).get("config.check"):
         config.rules(settings)
         if settings.web_config_file:
@@ -19,5 +21,5 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         print("configuration is good")
         return 0
     logs.set_up(settings.log_level, settings.log_format)
-    asyncio.run(app.run(settings))
+    asyncio.run(daemon.run(settings))
     return 0
