@@ -83,7 +83,10 @@ class LiveEthtoolNetlink:
             number_attribute(_BITSET_VALUE, _GROUPS),
         )
         header = nested(_STATS_HEADER, name_attribute(_HEADER_NAME, netdev))
-        keys, values = decode_standard(self._family.request(_STATS_GET, header + groups, f"statistics of {netdev}"))
+        return self._named(self._family.request(_STATS_GET, header + groups, f"statistics of {netdev}"))
+
+    def _named(self, body: bytes) -> Statistics:
+        keys, values = decode_standard(body)
         names = self._names.get(keys)
         if names is None:
             names = self._names.setdefault(keys, tuple(self._string(*key) for key in keys))

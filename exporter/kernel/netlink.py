@@ -213,10 +213,10 @@ class Netlink:
             return list(answers(_datagrams(link, what), port_id, what))
 
 
-def _datagrams(link: socket.socket, what: str) -> Iterator[bytes]:
+def _datagrams(link: socket.socket, what: str, limit: int = _DATAGRAM_BYTES) -> Iterator[bytes]:
     while True:
         try:
-            data, _, flags, sender = link.recvmsg(_DATAGRAM_BYTES)
+            data, _, flags, sender = link.recvmsg(limit)
         except BlockingIOError:  # SO_RCVTIMEO
             _fail(errno.ETIMEDOUT, what)
         if sender[0] != 0:  # not from the kernel
