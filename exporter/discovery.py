@@ -109,6 +109,7 @@ class _Discovery:
         netdevs = self.netdevs(links, ports)
         ports = [self.with_members(port, netdevs) for port in ports]
         netdevs = [self.joined(netdev, ports, netdevs) for netdev in netdevs]
+        ports = [self.with_netdev(port, netdevs) for port in ports]
         by_name = {netdev.name: netdev for netdev in netdevs}
         carrier = {link.name for link in links if link.carrier}
         up = {(link.device, link.port) for link in rdma_links if link.physical_state == LINK_UP}
@@ -225,6 +226,13 @@ class _Discovery:
             if port.isdigit() and int(port) + 1 == number:
                 return name
         return ""
+
+    def with_netdev(self, port: RdmaPort, netdevs: list[Netdev]) -> RdmaPort:
+        """Return the port with the interface that found it, where it did not find one itself (IPoIB of old drivers)."""
+        if port.netdev:
+            return port
+        found = [netdev.name for netdev in netdevs if (netdev.device, netdev.port) == (port.device, port.port)]
+        return replace(port, netdev=found[0]) if found else port
 
     def with_members(self, port: RdmaPort, netdevs: list[Netdev]) -> RdmaPort:
         bond = next((netdev for netdev in netdevs if netdev.name == port.netdev), None)

@@ -17,7 +17,7 @@ from exporter.drivers.entry import Entry
 from exporter.model import Labels, Metric, Profile, Reading, Series, Shape
 
 IDENTITY = ("device", "port", "netdev")
-SATURATION = {"sat4": 0xF, "sat8": 0xFF, "sat16": 0xFFFF, "sat32": 0xFFFFFFFF}
+SATURATION = {"sat4": 0xF, "sat8": 0xFF, "sat16": 0xFFFF, "sat32": 0xFFFFFFFF, "ext64": 0xFFFFFFFF}
 """The value at which a counter of that width sticks (IBTA PortCounters)."""
 WRAP = 1 << 32
 PFC_METRICS = "fabric_pfc_"
@@ -139,6 +139,12 @@ class Plan:
             for item, flag in zip(saturable, flags, strict=True)
             if flag is not None
         )
+        # A counter of 64 bits passes 2^32-1 like any other value: it is flagged only while it stands there.
+        self._may_stick = tuple(
+            (len(self._items) + place, item.positions[0], SATURATION["ext64"])
+            for place, item in enumerate(item for item, flag in zip(saturable, flags, strict=True) if flag is not None)
+            if item.entry.width == "ext64"
+        )
         self.shape = Shape([*(item.series for item in self._items), *(flag for flag in flags if flag is not None)])
         self._take = picker([item.positions[0] for item in self._items])
         self._corrections = tuple(
@@ -180,10 +186,11 @@ class Plan:
             series = identify(metric, self.identity, (*groups.items(), *entry.labels))
             if series is None:
                 continue
-            if series not in found:
+            rival = found.get(series)
+            if rival is None or (rival[0].alternative and not entry.alternative):
                 found[series] = (entry, [position])
             elif entry.sums:
-                found[series][1].append(position)
+                rival[1].append(position)
         self.unmatched = tuple(unmatched)
         return tuple(_Item(series, entry, tuple(positions)) for series, (entry, positions) in found.items())
 
@@ -217,7 +224,7 @@ class Plan:
             for place, item in enumerate(self._items):
                 if item.series in self._offsets:
                     out[place] += self._offsets[item.series]
-        out.extend(1 if values[position] >= top else 0 for position, top in self._saturable)
+        out.extend(1 if values[position] == top else 0 for position, top in self._saturable)
         absent = self._absent(values, pfc_enabled)
         if not absent:
             return Reading(self.shape, tuple(out))
@@ -232,6 +239,7 @@ class Plan:
 
     def _absent(self, values: Sequence[int], pfc_enabled: int) -> tuple[int, ...]:
         absent = [place for place, position, invalid in self._invalid if values[position] == invalid]
+        absent.extend(place for place, position, top in self._may_stick if values[position] != top)
         if self._gates:
             awake = self._awake
             for _, position, gate in self._gates:

@@ -171,7 +171,7 @@ class Pma(CounterSource):
             subject,
             keeper,
             names,
-            lambda driver: PMA,
+            lambda driver: driver.pma or PMA,
             identity_of(subject),
             keep=lambda metric: not (ethernet and metric.name.startswith(INFINIBAND_ONLY)),
         )

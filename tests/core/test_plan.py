@@ -166,3 +166,26 @@ def test_without_a_bond_a_smaller_sum_is_a_reset() -> None:
     plan.reading((100,))
     assert shown(plan.reading((60,))) == {"fabric_cnp_handled_packets_total{device=mlx5_0,port=1}": 60}
     assert counts(resets) == {"reset": 1, "wrap": 0}
+
+
+def test_a_traffic_counter_is_flagged_only_while_it_stands_at_32_bits() -> None:
+    entry = counter("port_rcv_data", rdma.RECEIVED_BYTES, scale=WORDS, width="ext64")
+    plan = Plan((entry,), ("port_rcv_data",), PORT)
+    bytes_received = "fabric_rdma_received_bytes_total{device=mlx5_0,port=1}"
+    assert shown(plan.reading((2**32 - 1,))) == {
+        bytes_received: 4 * (2**32 - 1),
+        "fabric_port_saturated{device=mlx5_0,port=1,field=port_rcv_data}": 1,
+    }
+    assert shown(plan.reading((2**32,))) == {bytes_received: 2**34}
+
+
+def test_an_alternative_spelling_gives_way_whatever_the_order_of_the_names() -> None:
+    table = (
+        counter("to_retransmits", rdma.ACK_TIMEOUTS),
+        counter("local_ack_timeout_err", rdma.ACK_TIMEOUTS, alternative=True),
+    )
+    for names in (("to_retransmits", "local_ack_timeout_err"), ("local_ack_timeout_err", "to_retransmits")):
+        values = tuple(5 if name == "to_retransmits" else 7 for name in names)
+        assert shown(Plan(table, names, PORT).reading(values)) == {
+            "fabric_rdma_ack_timeouts_total{device=mlx5_0,port=1}": 5
+        }
