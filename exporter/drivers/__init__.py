@@ -5,13 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from exporter.drivers import hfi1, mlx4, mlx5, rxe, siw
+from exporter.drivers import aws, bnxt, erdma, gve, hfi1, hns, intel, ionic, mana, mlx4, mlx5, rxe, siw
 from exporter.drivers.entry import Driver, Entry
 from exporter.drivers.generic import GENERIC
 from exporter.drivers.plan import match
 from exporter.drivers.pma import PMA
 
-DRIVERS: tuple[Driver, ...] = (mlx5.DRIVER, mlx4.DRIVER, hfi1.DRIVER, rxe.DRIVER, siw.DRIVER)
+DRIVERS: tuple[Driver, ...] = (
+    mlx5.DRIVER,
+    mlx4.DRIVER,
+    bnxt.DRIVER,
+    intel.DRIVER,
+    aws.EFA,
+    aws.ENA,
+    gve.DRIVER,
+    mana.DRIVER,
+    ionic.DRIVER,
+    hns.DRIVER,
+    erdma.DRIVER,
+    hfi1.DRIVER,
+    rxe.DRIVER,
+    siw.DRIVER,
+)
 """Every driver with a table of its own, in the order of the documents."""
 
 SURE = 3

@@ -148,6 +148,11 @@ PAUSE = (
 
 QUEUES = (
     left_out(r"(rx|tx|ch)[0-9]+_[a-z0-9_]+", QUEUE, pattern=True),
+    left_out(
+        r"(rx|tx)_(lro|gro|hw_gro|tso|csum|xdp|xsk|cache|pp|tls|mpwqe|cqe|arfs|congst|removed_vlan|added_vlan|nop|xmit)[a-z0-9_]*",
+        "offloads, buffers and XDP programs of the host at their ordinary work",
+        pattern=True,
+    ),
     left_out(r"(ptp_(tx|rx|ch|cq)|qos_tx|macsec|ipsec)[a-z0-9_]*", QUEUE, pattern=True),
 )
 

@@ -1,0 +1,1 @@
+"""What is made from the catalogue and the drivers' tables: documents. Never imported by the daemon."""
