@@ -1,20 +1,12 @@
-"""What the tests of the netlink rooms share: recorded answers, and a network namespace to ask in."""
+"""What the tests of the netlink rooms share: recorded answers, and errors as values."""
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
-import subprocess
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-Answer = TypeVar("Answer")
-
-_CLONE_NEWNET = 0x40000000
 _DATA = Path(__file__).parent / "data" / "netlink"
 
 
@@ -47,39 +39,3 @@ def outcome(call: Callable[..., object], *arguments: object) -> tuple[object, in
         return call(*arguments), 0
     except OSError as error:
         return None, error.errno or -1
-
-
-class Namespace:
-    """A network namespace made for a test."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def run(self, *command: str) -> str:
-        """Run a command in it and return what it prints."""
-        return subprocess.run(
-            ("ip", "netns", "exec", self.name, *command), check=True, capture_output=True, text=True
-        ).stdout
-
-    def ask(self, question: Callable[[], Answer]) -> Answer:
-        """Call a function in a thread that lives in this namespace."""
-        with ThreadPoolExecutor(1, initializer=self._enter) as threads:
-            return threads.submit(question).result()
-
-    def _enter(self) -> None:
-        with open(f"/run/netns/{self.name}") as file:
-            if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), _CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), "setns")
-
-
-@contextmanager
-def namespace() -> Iterator[Namespace]:
-    """Make a namespace with the veth pair v0 (up) and v1 (down), and remove it."""
-    made = Namespace(f"fabric-a2-{os.getpid()}")
-    subprocess.run(("ip", "netns", "add", made.name), check=True)
-    try:
-        made.run("ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1")
-        made.run("ip", "link", "set", "v0", "up")
-        yield made
-    finally:
-        subprocess.run(("ip", "netns", "del", made.name), check=True)

@@ -9,7 +9,8 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from netlink_testing import namespace, outcome, recorded
+from namespaces import Namespace
+from netlink_testing import outcome, recorded
 
 from exporter.kernel import Dcb
 from exporter.kernel.dcb import LiveDcb, decode_dcb
@@ -94,10 +95,10 @@ def test_no_bytes_raise_anything_but_bad_message(data: bytes) -> None:
     assert outcome(decode_dcb, data)[1] in (0, errno.EBADMSG)
 
 
-def test_a_veth_has_no_dcb() -> None:
+def test_a_veth_has_no_dcb(namespace: Namespace) -> None:
+    namespace.ip("link add v0 type veth peer name v1")
     dcb = LiveDcb()
-    with namespace() as lab:
-        for name, expected in (("v0", errno.EOPNOTSUPP), ("nosuch0", errno.ENODEV)):
-            with pytest.raises(OSError, match=f"DCB of {name}") as caught:
-                lab.ask(lambda name=name: dcb.get(name))  # type: ignore[misc] # mypy cannot infer the default
-            assert caught.value.errno == expected
+    for name, expected in (("v0", errno.EOPNOTSUPP), ("nosuch0", errno.ENODEV)):
+        with pytest.raises(OSError, match=f"DCB of {name}") as caught:
+            namespace.inside(lambda name=name: dcb.get(name))  # type: ignore[misc] # mypy cannot infer the default
+        assert caught.value.errno == expected

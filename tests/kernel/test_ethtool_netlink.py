@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import struct
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from netlink_testing import Namespace, namespace, outcome, recorded
+from namespaces import Namespace
+from netlink_testing import outcome, recorded
 
 from exporter.kernel import Fec, LinkState, Pause, Statistics
 from exporter.kernel.ethtool_netlink import (
@@ -24,10 +24,12 @@ from exporter.kernel.ethtool_netlink import (
 from exporter.kernel.netlink import attribute, nested, number_attribute
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Namespace]:
-    with namespace() as made:
-        yield made
+@pytest.fixture
+def lab(namespace: Namespace) -> Namespace:
+    """A namespace with the veth pair v0 (up) and v1 (down)."""
+    namespace.ip("link add v0 type veth peer name v1")
+    namespace.ip("link set v0 up")
+    return namespace
 
 
 def u64(*values: int) -> bytes:
@@ -134,28 +136,28 @@ def test_no_bytes_raise_anything_but_bad_message(data: bytes) -> None:
 
 def test_link_of_a_veth(lab: Namespace) -> None:
     ethtool = LiveEthtoolNetlink()
-    for command, detected in ((("up",), "yes"), (("down",), "no")):
-        lab.run("ip", "link", "set", "v1", *command)
-        assert f"Link detected: {detected}" in lab.run("ethtool", "v0")
-        assert lab.ask(lambda: ethtool.link_state("v0")) == LinkState(detected == "yes", None, None, None)
+    for state, detected in (("up", "yes"), ("down", "no")):
+        lab.ip(f"link set v1 {state}")
+        assert f"Link detected: {detected}" in lab.run("ethtool v0")
+        assert lab.inside(lambda: ethtool.link_state("v0")) == LinkState(detected == "yes", None, None, None)
 
 
 def test_what_a_veth_has_not(lab: Namespace) -> None:
     ethtool = LiveEthtoolNetlink()
     for question in (ethtool.fec, ethtool.pause):
         with pytest.raises(OSError, match="v0") as caught:
-            lab.ask(lambda question=question: question("v0"))  # type: ignore[misc] # mypy cannot infer the default
+            lab.inside(lambda question=question: question("v0"))  # type: ignore[misc] # mypy cannot infer the default
         assert caught.value.errno == errno.EOPNOTSUPP
-    shown = json.loads(lab.run("ethtool", "--json", "-S", "v0", "--groups", "eth-phy", "eth-mac", "eth-ctrl"))
+    shown = json.loads(lab.run("ethtool --json -S v0 --groups eth-phy eth-mac eth-ctrl"))
     assert shown == [{"ifname": "v0", "eth-phy": {}, "eth-mac": {}, "eth-ctrl": {}}]
-    assert lab.ask(lambda: ethtool.standard("v0")) == Statistics((), ())
+    assert lab.inside(lambda: ethtool.standard("v0")) == Statistics((), ())
 
 
 def test_an_interface_that_is_not_there(lab: Namespace) -> None:
     ethtool = LiveEthtoolNetlink()
     for question in (ethtool.link_state, ethtool.pause, ethtool.fec, ethtool.standard):
         with pytest.raises(OSError, match="nosuch0") as caught:
-            lab.ask(lambda question=question: question("nosuch0"))  # type: ignore[misc] # as above
+            lab.inside(lambda question=question: question("nosuch0"))  # type: ignore[misc] # as above
         assert caught.value.errno == errno.ENODEV
 
 
