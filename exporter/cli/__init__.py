@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from exporter import __version__
-from exporter.cli import capture, generate, once, ping, serve
+from exporter.cli import generate, once, ping, serve
 from exporter.cli.flags import add_flags, settings_of
 from exporter.errors import FabricError, UsageError
 
 PROGRAM = "fabric-exporter"
-VERBS = {"once": once, "capture": capture, "ping": ping, "generate": generate}
+VERBS = {"once": once, "ping": ping, "generate": generate}
 """Each module has ``ABOUT``, ``add_arguments(parser)`` and ``run(arguments, settings) -> exit status``. Without a verb: serve."""
 USAGE_STATUS = 2
 
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
     try:
         parsed = parser().parse_args(arguments)
         settings = settings_of(parsed, os.environ if environment is None else environment)
-        module = VERBS.get(parsed.verb, serve)
-        return module.run(parsed, settings)
+        status: int = VERBS.get(parsed.verb, serve).run(parsed, settings)
+        return status
     except FabricError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return USAGE_STATUS

@@ -24,8 +24,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     root = Path(arguments.root)
     if arguments.check:
         stale = docs.check(root)
-        for path in stale:
-            print(f"{path}: not up to date, run fabric-exporter generate", file=sys.stderr)
+        for name in stale:
+            print(f"{name}: not up to date, run fabric-exporter generate", file=sys.stderr)
         return 1 if stale else 0
     for path in docs.write(root):
         print(path)
