@@ -5,9 +5,9 @@ caller had room for; later ones answer a count that is not exactly right with ze
 and the answer goes into one large private mapping of which only the pages that were written to exist in memory.
 
 Names and values come from separate calls, between which the driver's list may change, even without changing its length
-(PFC moved from priority 3 to 4 on mlx5). Values are therefore returned only when the same bytes of names were
-read before and after them from the same interface. The names before are those of the last read, so that a read costs two
-calls under RTNL, GSTATS and GSTRINGS; comparing 577 names takes a microsecond, and they are decoded only when they differ.
+(PFC moved from priority 3 to 4 on mlx5). Values are therefore returned only when the same bytes of names were read
+before and after them from the same interface. Once a list has been the same for a minute, the names of the last read are
+those before, and a read costs two calls under RTNL: GSTATS and GSTRINGS. Names are decoded only when their bytes differ.
 On mlx5 GSTRINGS asks the firmware for the PFC and pause settings, about 4 commands beside some 40 of GSTATS
 (drivers/net/ethernet/mellanox/mlx5/core/en_stats.c): a tenth more, for counters that never carry another's name.
 """
@@ -22,6 +22,7 @@ import os
 import socket
 import struct
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,22 +64,25 @@ _NO_STATISTICS = Statistics((), ())
 
 
 class _Names(NamedTuple):
-    """The names of an interface's statistics, as the kernel wrote them and decoded."""
+    """The names of an interface's statistics, as the kernel wrote them and decoded; ``since`` when they are the same."""
 
     ifindex: int
     raw: bytes
     decoded: tuple[str, ...]
+    since: float
 
 
 class LiveEthtool:
     """ethtool on a running Linux, one call at a time: every call takes RTNL, and two would only wait for each other there.
 
     A call that does not return (sick firmware holds RTNL for a minute and more) keeps the lock. Others wait for
-    ``patience`` seconds, then raise EBUSY, so that threads do not pile up behind it.
+    ``patience`` seconds, then raise EBUSY, so that threads do not pile up behind it. ``calm`` is for how many seconds a
+    list of names must have been the same to be taken for the same between two reads.
     """
 
-    def __init__(self, patience: float = 2.0) -> None:
+    def __init__(self, patience: float = 2.0, calm: float = 60.0) -> None:
         self._patience = patience
+        self._calm = calm
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._buffer = mmap.mmap(-1, _BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -115,15 +119,18 @@ class LiveEthtool:
         """Return the statistics, or None when names or interface changed meanwhile. ``afresh``: distrust the last names."""
         ifindex = self._ifindex(netdev)
         names = self._names.get(netdev)
-        if afresh or names is None or names.ifindex != ifindex:
+        now = time.monotonic()
+        if afresh or names is None or names.ifindex != ifindex or now - names.since < self._calm:
             count = self._count(netdev)
             if count == 0:
                 return _NO_STATISTICS if self._ifindex(netdev) == ifindex else None
             before = self._raw_names(netdev, count)
             if before is None:
                 return None
-            decoded = names.decoded if names is not None and names.raw == before else decode_names(before)
-            names = _Names(ifindex, before, decoded)
+            if names is None or names.raw != before:
+                names = _Names(ifindex, before, decode_names(before), now)
+            elif names.ifindex != ifindex:
+                names = names._replace(ifindex=ifindex, since=now)
         values = self._values(netdev, len(names.decoded))
         after = self._raw_names(netdev, len(names.decoded))
         if values is None or after != names.raw or self._ifindex(netdev) != ifindex:

@@ -1,0 +1,68 @@
+"""A network namespace of one's own: real interfaces that nobody else sees."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_CLONE_NEWNET = 0x40000000
+_numbers = itertools.count()
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Namespace:
+    """A network namespace made with ``ip netns``. ``with`` deletes it, and its interfaces with it."""
+
+    def __init__(self) -> None:
+        self.name = f"fabric-kernel-{os.getpid()}-{next(_numbers)}"
+
+    def __enter__(self) -> Namespace:
+        subprocess.run(["ip", "netns", "add", self.name], check=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["ip", "netns", "delete", self.name], check=True)
+
+    def ip(self, arguments: str) -> str:
+        """Run ``ip`` in the namespace and return what it prints."""
+        command = ["ip", "-n", self.name, *arguments.split()]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def batch(self, lines: list[str]) -> None:
+        """Run many ``ip`` commands in one process."""
+        command = ["ip", "-n", self.name, "-batch", "-"]
+        subprocess.run(command, check=True, input="\n".join(lines), text=True)
+
+    def run(self, command: str) -> str:
+        """Run a command in the namespace, with its own /sys, and return what it prints."""
+        words = ["ip", "netns", "exec", self.name, *command.split()]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+    def inside(self, function: Callable[[], T]) -> T:
+        """Return what the function returns in a thread that has entered the namespace; so do the threads it starts."""
+        results: list[T] = []
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                with open(f"/run/netns/{self.name}") as namespace:
+                    if _libc.setns(namespace.fileno(), _CLONE_NEWNET) != 0:
+                        raise OSError(ctypes.get_errno(), "setns")
+                results.append(function())
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(60)
+        if errors:
+            raise errors[0]
+        assert results, "not done in a minute"
+        return results[0]
