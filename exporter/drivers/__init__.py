@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from exporter.drivers import aws, bnxt, erdma, gve, hfi1, hns, intel, ionic, mana, mlx4, mlx5, rxe, siw
-from exporter.drivers.entry import Driver, Entry
+from exporter.drivers.entry import Driver
 from exporter.drivers.generic import GENERIC
 from exporter.drivers.plan import match
 from exporter.drivers.pma import PMA
@@ -32,7 +32,7 @@ DRIVERS: tuple[Driver, ...] = (
 SURE = 3
 """So many exact names must be known before a list of names tells its driver."""
 
-__all__ = ["DRIVERS", "GENERIC", "PMA", "driver_for", "port_attributes"]
+__all__ = ["DRIVERS", "GENERIC", "PMA", "driver_for"]
 
 
 def driver_for(kernel_name: str, device: str = "", names: Iterable[str] = ()) -> Driver:
@@ -52,11 +52,6 @@ def driver_for(kernel_name: str, device: str = "", names: Iterable[str] = ()) ->
     known = sorted(((_known(driver, raw), driver) for driver in DRIVERS), key=lambda pair: pair[0], reverse=True)
     (most, best), (next_most, _) = known[0], known[1]
     return best if most > next_most and 2 * most >= len(raw) else GENERIC
-
-
-def port_attributes(driver: Driver) -> tuple[Entry, ...]:
-    """Return the table of ``ports/N/counters`` for that driver's devices."""
-    return driver.pma or PMA
 
 
 def _known(driver: Driver, names: set[str]) -> int:

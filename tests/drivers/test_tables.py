@@ -6,7 +6,7 @@ import pytest
 from pattern_names import names_of
 
 from exporter.catalogue import METRICS, itself
-from exporter.drivers import DRIVERS, GENERIC, PMA, driver_for, port_attributes
+from exporter.drivers import DRIVERS, GENERIC, PMA, driver_for
 from exporter.drivers.entry import Driver, Entry
 from exporter.drivers.plan import match
 from exporter.model import Metric
@@ -21,7 +21,7 @@ TABLES = [
         ("ethtool", driver.ethtool),
         ("port", driver.port),
         ("device", driver.device),
-        ("pma", port_attributes(driver)),
+        ("pma", driver.pma or PMA),
     )
     if table
 ]
