@@ -81,7 +81,7 @@ def metrics_page() -> str:
         "for an interface without an RDMA device, `netdev` for a device without an interface. What a device does not count "
         "has no series.",
         "",
-        "*core* metrics are served by default, *full* ones with `--profile=full` only. Where several sources can feed a "
+        "*core* metrics are served by default, *full* ones with `--metrics.profile=full` only. Where several sources can feed a "
         "metric, the first in the list that has it is kept for the life of the device. What each raw counter means to a "
         "driver is in [drivers.md](drivers.md).",
         "",
