@@ -13,9 +13,9 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from exporter.kernel import Link, LinkEvent
 from exporter.kernel.netlink import (
@@ -29,6 +29,8 @@ from exporter.kernel.netlink import (
     required,
     text,
 )
+
+_T = TypeVar("_T")
 
 _NETLINK_ROUTE = 0
 _NEWLINK, _DELLINK, _GETLINK, _GETROUTE = 16, 17, 18, 26  # RTM_*
@@ -51,8 +53,6 @@ OPERATIONAL_STATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testin
 """IF_OPER_* of include/uapi/linux/if.h, in the words of /sys/class/net/*/operstate."""
 
 _DATAGRAM_BYTES = 65536
-_BACKLOG_BYTES = 1 << 20
-"""Asked for as the monitor's socket buffer; the kernel gives net.core.rmem_max at most."""
 
 
 class DefaultRoute(NamedTuple):
@@ -63,10 +63,14 @@ class DefaultRoute(NamedTuple):
 
 
 class LiveLinks:
-    """The links of this network namespace."""
+    """The links of this network namespace.
 
-    def __init__(self) -> None:
+    ``backlog`` bytes are asked for as the monitor's socket buffer; the kernel gives net.core.rmem_max at most.
+    """
+
+    def __init__(self, backlog: int = 1 << 20) -> None:
         self._netlink = Netlink(_NETLINK_ROUTE)
+        self._backlog = backlog
 
     def dump(self) -> tuple[Link, ...]:
         """Return all interfaces by index. Raises EINTR when they kept changing meanwhile: better no list than one with gaps."""
@@ -86,29 +90,28 @@ class LiveLinks:
                 names[socket.if_indextoname(route.ifindex)] = None
         return tuple(names)
 
-    async def monitor(self) -> AsyncIterator[LinkEvent]:
+    async def monitor(self) -> AsyncGenerator[LinkEvent, None]:
         """Yield what changes from now on; the socket closes with the iterator.
 
-        A link that is renamed or moves to another master is ``new`` once more, with the same index. Flaps faster
-        than about one a second are merged by the kernel (net/core/link_watch.c): count with ``carrier_down_count``.
+        A link that is renamed or moves to another master is ``new`` once more, with the same index. ``resync`` is followed
+        by what differs from before. Flaps faster than about one a second are merged by the kernel
+        (net/core/link_watch.c): count with ``carrier_down_count``.
         """
-        loop = asyncio.get_running_loop()
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_ROUTE) as news:
-            news.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BACKLOG_BYTES)
-            news.bind((0, _LINK_GROUP))  # before the dump, so that nothing falls between the two
-            known = await _known(self)
-            while True:
-                try:
-                    datagram = await loop.sock_recv(news, _DATAGRAM_BYTES)
-                except OSError as error:
-                    if error.errno != errno.ENOBUFS:
-                        raise
-                    known = await _known(self)
+        known: dict[int, Link] | None = None
+        while True:
+            with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_ROUTE) as news:
+                news.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._backlog)
+                news.bind((0, _LINK_GROUP))  # before the dump, so that nothing falls between the two
+                links = await _in_thread(self.dump)
+                if known is None:
+                    known = {link.ifindex: link for link in links}
+                else:
                     yield LinkEvent("resync", 0, "", None)
-                    continue
-                for message in messages(datagram):
-                    if message.type in (_NEWLINK, _DELLINK) and (link := decode_link(message.body)):
-                        for event in changes(known, link, deleted=message.type == _DELLINK):
+                    for event in differences(known, links):
+                        yield event
+                while (told := await _receive(news)) is not None:
+                    for link, deleted in told:
+                        for event in changes(known, link, deleted=deleted):
                             yield event
 
 
@@ -177,16 +180,43 @@ def changes(known: dict[int, Link], link: Link, *, deleted: bool) -> Iterator[Li
         yield LinkEvent("carrier", link.ifindex, link.name, link.carrier)
 
 
-async def _known(links: LiveLinks) -> dict[int, Link]:
-    """Return all links by index, dumped in a thread that nothing waits for: the dump may wait for RTNL."""
-    outcome: concurrent.futures.Future[tuple[Link, ...]] = concurrent.futures.Future()
+def differences(known: dict[int, Link], links: tuple[Link, ...]) -> Iterator[LinkEvent]:
+    """Yield what a whole list of links tells beyond what is ``known`` by index, and remember it there."""
+    for ifindex in known.keys() - {link.ifindex for link in links}:
+        yield from changes(known, known[ifindex], deleted=True)
+    for link in links:
+        yield from changes(known, link, deleted=False)
+
+
+async def _receive(news: socket.socket) -> list[tuple[Link, bool]] | None:
+    """Return the next links that are told of and whether they were deleted; None when something was lost.
+
+    A socket that overran goes on losing without a word until it has been emptied (net/netlink/af_netlink.c,
+    netlink_overrun): it is of no more use.
+    """
+    try:
+        datagram = await asyncio.get_running_loop().sock_recv(news, _DATAGRAM_BYTES)
+    except OSError as error:
+        if error.errno == errno.ENOBUFS:
+            return None
+        raise
+    return [
+        (link, message.type == _DELLINK)
+        for message in messages(datagram)
+        if message.type in (_NEWLINK, _DELLINK) and (link := decode_link(message.body))
+    ]
+
+
+async def _in_thread(work: Callable[[], _T]) -> _T:
+    """Return what ``work`` returns, done in a thread that nothing waits for: it may wait for RTNL, the loop must not."""
+    outcome: concurrent.futures.Future[_T] = concurrent.futures.Future()
     outcome.set_running_or_notify_cancel()  # cancelling the waiter leaves the thread to end by itself
 
-    def work() -> None:
+    def run() -> None:
         try:
-            outcome.set_result(links.dump())
+            outcome.set_result(work())
         except OSError as error:
             outcome.set_exception(error)
 
-    threading.Thread(target=work, name="links", daemon=True).start()
-    return {link.ifindex: link for link in await asyncio.wrap_future(outcome)}
+    threading.Thread(target=run, name="fabric-links", daemon=True).start()
+    return await asyncio.wrap_future(outcome)
