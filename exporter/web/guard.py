@@ -79,6 +79,7 @@ class Guard:
         return response
 
     async def _dress(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = "fabric-exporter"
         response.headers["X-Content-Type-Options"] = "nosniff"
         if self._web_config is not None:
             response.headers.update(self._web_config.in_force().headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import ssl
@@ -115,6 +116,12 @@ async def serving(
         stack.push_async_callback(listeners.close)
         client = await stack.enter_async_context(aiohttp.ClientSession())
         yield Site(host, listeners.addresses[0], web_config, client)
+
+
+def basic(user: str, password: str | bytes) -> str:
+    """Return an ``Authorization`` header."""
+    raw = password if isinstance(password, bytes) else password.encode()
+    return "Basic " + base64.b64encode(user.encode() + b":" + raw).decode()
 
 
 def hashed(password: str) -> str:
