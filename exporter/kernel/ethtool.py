@@ -6,8 +6,8 @@ and the answer goes into one large private mapping of which only the pages that 
 
 Names and values come from separate calls, between which the driver's list may change, even without changing its length
 (PFC moved from priority 3 to 4 on mlx5). Values are therefore returned only when the same bytes of names were read
-before and after them from the same interface. Once a list has been the same for a minute, the names of the last read are
-those before, and a read costs two calls under RTNL: GSTATS and GSTRINGS. Names are decoded only when their bytes differ.
+before and after them from the same interface. Unless a list changed within the last minute, the names of the last read
+count as those before, and a read costs two calls under RTNL: GSTATS and GSTRINGS. Names are decoded only when they differ.
 On mlx5 GSTRINGS asks the firmware for the PFC and pause settings, about 4 commands beside some 40 of GSTATS
 (drivers/net/ethernet/mellanox/mlx5/core/en_stats.c): a tenth more, for counters that never carry another's name.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import math
 import mmap
 import os
 import socket
@@ -64,20 +65,20 @@ _NO_STATISTICS = Statistics((), ())
 
 
 class _Names(NamedTuple):
-    """The names of an interface's statistics, as the kernel wrote them and decoded; ``since`` when they are the same."""
+    """The names of an interface's statistics, as the kernel wrote them and decoded; ``changed`` when that was last noticed."""
 
     ifindex: int
     raw: bytes
     decoded: tuple[str, ...]
-    since: float
+    changed: float
 
 
 class LiveEthtool:
     """ethtool on a running Linux, one call at a time: every call takes RTNL, and two would only wait for each other there.
 
     A call that does not return (sick firmware holds RTNL for a minute and more) keeps the lock. Others wait for
-    ``patience`` seconds, then raise EBUSY, so that threads do not pile up behind it. ``calm`` is for how many seconds a
-    list of names must have been the same to be taken for the same between two reads.
+    ``patience`` seconds, then raise EBUSY, so that threads do not pile up behind it. For ``calm`` seconds after
+    a change of names was noticed they are read before the values as well as after.
     """
 
     def __init__(self, patience: float = 2.0, calm: float = 60.0) -> None:
@@ -120,17 +121,18 @@ class LiveEthtool:
         ifindex = self._ifindex(netdev)
         names = self._names.get(netdev)
         now = time.monotonic()
-        if afresh or names is None or names.ifindex != ifindex or now - names.since < self._calm:
+        if afresh or names is None or names.ifindex != ifindex or now - names.changed < self._calm:
             count = self._count(netdev)
             if count == 0:
                 return _NO_STATISTICS if self._ifindex(netdev) == ifindex else None
             before = self._raw_names(netdev, count)
             if before is None:
                 return None
-            if names is None or names.raw != before:
-                names = _Names(ifindex, before, decode_names(before), now)
-            elif names.ifindex != ifindex:
-                names = names._replace(ifindex=ifindex, since=now)
+            if names is None:
+                names = _Names(ifindex, before, decode_names(before), now if afresh else -math.inf)
+            elif afresh or (names.ifindex, names.raw) != (ifindex, before):
+                decoded = names.decoded if names.raw == before else decode_names(before)
+                names = _Names(ifindex, before, decoded, now)
         values = self._values(netdev, len(names.decoded))
         after = self._raw_names(netdev, len(names.decoded))
         if values is None or after != names.raw or self._ifindex(netdev) != ifindex:
