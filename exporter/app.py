@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import platform
 import time
 from collections.abc import Sequence
@@ -16,13 +17,13 @@ from exporter.catalogue import itself
 from exporter.catalogue.declare import counter, gauge
 from exporter.catalogue.ports import COUNTER_RESETS
 from exporter.config import Settings
+from exporter.crew import Crew, Member
 from exporter.discovery import Rules, discover
 from exporter.errors import FabricError
 from exporter.kernel import Kernel
-from exporter.kernel.captured import open_capture
 from exporter.kernel.live import open_kernel
 from exporter.model import Inventory, Metric, Reading, Series
-from exporter.sampler import Sampler, Worker
+from exporter.sampler import Sampler
 from exporter.sources import SOURCES
 from exporter.sources.base import Environment, Shapes, series
 
@@ -38,6 +39,8 @@ log = structlog.get_logger("fabric-exporter")
 def open_kernel_of(settings: Settings) -> Kernel:
     """Return the captured kernel when there is one to serve from, else the live one. Raises :class:`CaptureError`."""
     if settings.capture:
+        from exporter.kernel.captured import open_capture
+
         return open_capture(settings.capture)
     return open_kernel(settings.sysfs, settings.procfs)
 
@@ -68,7 +71,7 @@ class Exporter:
         self.discovery_duration = 0.0
         self._shapes = Shapes()
         self._process = ProcessCollector(registry=None)
-        self._discovery_worker = Worker("fabric-discovery")
+        self._discovery_crew = Crew("fabric-discovery", most=1)
         self._discovery: asyncio.Future[Inventory] | None = None
         self._wake = asyncio.Event()
 
@@ -116,7 +119,7 @@ class Exporter:
         found: asyncio.Future[Inventory] = loop.create_future()
         rules = self.rules
 
-        def work() -> None:
+        def work(member: Member) -> None:
             inventory, fault = None, None
             try:
                 inventory = discover(self.kernel, rules, previous)
@@ -131,13 +134,16 @@ class Exporter:
             elif fault is not None:
                 found.set_exception(fault)
 
-        self._discovery_worker.tasks.put(work)
+        self._discovery_crew.put(work)
         return found
 
     async def first_read(self) -> None:
         """Discover, and read every source once: which source serves what is known after that."""
         await self.discover()
         await self.sampler.sample(None, time.monotonic() + FIRST_READ_SECONDS)
+        # What exists by now stays: the garbage collector need not look at it again.
+        gc.collect()
+        gc.freeze()
         self.ready = True
         inventory = self.inventory()
         log.info("ready", ports=len(inventory.ports), netdevs=len(inventory.netdevs), gpus=len(inventory.gpus))

@@ -23,7 +23,7 @@ class Metric:
 
     ``name`` is the name of the samples (a counter's ends in ``_total``), ``labels`` the labels it may carry, ``sources``
     the sources that may feed it, the preferred first (empty: the driver entry alone decides), ``profile`` whether it
-    is served by default (``core``) or with ``--profile=full`` only. Compared by identity: there is one of each.
+    is served by default (``core``) or with ``--metrics.profile=full`` only. Compared by identity: there is one of each.
     """
 
     name: str

@@ -1,16 +1,16 @@
-"""Reads the sources when somebody asks, each in its own worker thread, and never waits for one that hangs.
+"""Reads the sources when somebody asks, in threads of a crew, and never waits for one that hangs.
 
 One reading of a source is a *flight*: everybody who asks while it is in the air gets its result. It goes unit by unit; what
 is read is kept as it comes, so a unit that hangs costs itself. A flight whose unit does not return is abandoned, the unit put in
-quarantine with back-off, and a new worker reads the rest. Nothing here knows what is read.
+quarantine with back-off, and another thread reads the rest. Nothing here knows what is read.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
-import threading
+import errno
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +18,18 @@ from typing import Any
 import structlog
 
 from exporter.arbiter import Arbiter
+from exporter.crew import Crew, Member
+from exporter.kernel import ENOTSUPP
 from exporter.model import Inventory, Reading
 from exporter.sources.base import Source, Trouble
 
 STUCK_SECONDS = 3.0
 """How long one unit may take before it is taken to hang. mlx5 answers in milliseconds; sick firmware takes a minute."""
+SLOW_SECONDS = 0.05
+"""How long one unit may take before the sources that wait for it get a thread of their own."""
+NEVER = frozenset({errno.EOPNOTSUPP, errno.EPROTONOSUPPORT, errno.EPERM, ENOTSUPP})
+"""What a driver answers to a question that it will never answer otherwise; it is asked again after RETRY_SECONDS only."""
+RETRY_SECONDS = 600.0
 BACKOFF_SECONDS = 30.0
 LONGEST_BACKOFF_SECONDS = 600.0
 STALE_SECONDS = 60.0
@@ -44,8 +51,10 @@ class Flight:
     skip: frozenset[str]
     started: float
     landed: asyncio.Future[None]
+    member: Member | None = None
     current: tuple[str, float] | None = None
     done: list[tuple[str, list[Reading] | None]] = field(default_factory=list)
+    never: list[str] = field(default_factory=list)
     trouble: Trouble = field(default_factory=Trouble)
     finished: float | None = None
     abandoned: bool = False
@@ -60,29 +69,26 @@ class Quarantine:
     flight: Flight
 
 
-class Worker:
-    """A daemon thread that flies flights. Never one of the default executor: those keep the program from ending."""
-
-    def __init__(self, name: str) -> None:
-        self.tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name=name, daemon=True).start()
-
-    def _work(self) -> None:
-        while (task := self.tasks.get()) is not None:
-            task()
-
-
 class Lane:
-    """One source with its worker, its last results and its troubles."""
+    """One source with its last results and its troubles. ``landed`` is called in the reading thread when a flight ends."""
 
-    def __init__(self, source: Source[Any], stuck_after: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        source: Source[Any],
+        crew: Crew,
+        landed: Callable[[Lane, Flight], None],
+        stuck_after: float,
+        clock: Callable[[], float],
+    ) -> None:
         self.source = source
+        self.crew = crew
+        self.landed = landed
         self.stuck_after = stuck_after
         self.clock = clock
-        self.worker: Worker | None = None
         self.flight: Flight | None = None
         self.results: dict[str, tuple[list[Reading], float]] = {}
         self.quarantined: dict[str, Quarantine] = {}
+        self.silent: dict[str, float] = {}
         self.last_inventory: Inventory | None = None
         self.last_start: float | None = None
         self.interval = STALE_SECONDS
@@ -125,20 +131,18 @@ class Lane:
 
     def _fly(self, inventory: Inventory) -> None:
         now = self.clock()
-        skip = frozenset(
-            key for key, held in self.quarantined.items() if now < held.until or held.flight.finished is None
-        )
-        loop = asyncio.get_running_loop()
-        flight = Flight(inventory, skip, now, loop.create_future())
+        hung = [key for key, held in self.quarantined.items() if now < held.until or held.flight.finished is None]
+        skip = frozenset((*hung, *(key for key, again in self.silent.items() if now < again)))
+        flight = Flight(inventory, skip, now, asyncio.get_running_loop().create_future())
         self.flight = flight
         self.last_inventory = inventory
-        if self.worker is None:
-            self.worker = Worker(f"fabric-{self.name}")
-        self.worker.tasks.put(lambda: self._work(flight, loop))
+        self.crew.put(lambda member: self._work(flight, member))
 
-    def _work(self, flight: Flight, loop: asyncio.AbstractEventLoop) -> None:
-        """Read the units, in the worker thread. Only ``flight`` is written."""
+    def _work(self, flight: Flight, member: Member) -> None:
+        """Read the units, in a thread of the crew. Only ``flight`` is written."""
         source, trouble, clock = self.source, flight.trouble, self.clock
+        flight.member = member
+        flight.started = clock()
         try:
             flight.current = (BEGIN, clock())
             source.begin(flight.inventory, trouble)
@@ -154,6 +158,8 @@ class Lane:
                 except OSError as error:
                     if trouble.note(unit.key, error):
                         readings = []
+                    if error.errno in NEVER:
+                        flight.never.append(unit.key)
                 except Exception as error:  # a fault of ours in one source must not cost the others
                     trouble.note(unit.key, f"{type(error).__name__}: {error}")
                     log.exception("source failed", source=self.name, unit=unit.key)
@@ -164,13 +170,9 @@ class Lane:
                 log.exception("source failed", source=self.name)
         flight.current = None
         flight.finished = clock()
-        if not loop.is_closed():
-            try:
-                loop.call_soon_threadsafe(self._landed, flight)
-            except RuntimeError:  # the loop was closed between the two lines: nobody waits any more
-                return
+        self.landed(self, flight)
 
-    def _landed(self, flight: Flight) -> None:
+    def land(self, flight: Flight) -> None:
         """Take over a flight's results, in the event loop."""
         if not flight.landed.done():
             flight.landed.set_result(None)
@@ -182,6 +184,9 @@ class Lane:
         self.finished_at = flight.finished
         self.last_read_timestamp = time.time()
         self.duration = (flight.finished or flight.started) - flight.started
+        now = self.clock()
+        self.silent = {key: again for key, again in self.silent.items() if now < again}
+        self.silent.update((key, now + RETRY_SECONDS) for key in flight.never)
         read = {BEGIN, *(key for key, _ in flight.done)}
         for key in [key for key in self.results if key not in read and key not in flight.skip]:
             del self.results[key]
@@ -211,9 +216,8 @@ class Lane:
         flight.abandoned = True
         key = current[0]
         self.flight = None
-        if self.worker is not None:
-            self.worker.tasks.put(None)
-            self.worker = None
+        if flight.member is not None:
+            self.crew.dismiss(flight.member)
         self.tried = True
         self.success = False
         self._harvest(flight)
@@ -227,6 +231,11 @@ class Lane:
         else:
             self._fly(flight.inventory)
         return True
+
+    def quick(self, now: float) -> bool:
+        """True when a unit of this source is being read and has not taken long."""
+        current = self.flight.current if self.flight is not None else None
+        return current is not None and now - current[1] < SLOW_SECONDS
 
     def stuck_at(self) -> float:
         """When the unit that is read now will be taken to hang."""
@@ -265,8 +274,11 @@ class Sampler:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.inventory = Inventory()
-        self.lanes = tuple(Lane(source, stuck_after, clock) for source in sources)
+        self._crew = Crew("fabric-reader", most=len(sources) + 1)
+        self.lanes = tuple(Lane(source, self._crew, self._land_later, stuck_after, clock) for source in sources)
         self.clock = clock
+        self._ended: deque[tuple[Lane, Flight]] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._arbiter = Arbiter()
 
     @property
@@ -286,6 +298,8 @@ class Sampler:
 
     async def sample(self, wanted: frozenset[str] | None, deadline: float) -> list[Reading]:
         """Return the readings of the sources that are wanted (None: all), at the latest at ``deadline`` (of ``clock``)."""
+        self._loop = asyncio.get_running_loop()
+        self._land()
         lanes = [lane for lane in self.lanes if wanted is None or lane.name in wanted]
         for lane in lanes:
             lane.start(self.inventory)
@@ -301,8 +315,31 @@ class Sampler:
                     lane.late()
                 return
             until = min(deadline, *(lane.stuck_at() for lane in flying))
+            if self._crew.waiting():
+                until = min(until, now + SLOW_SECONDS)
             landings = [lane.flight.landed for lane in flying if lane.flight is not None]
             await asyncio.wait(landings, timeout=max(until - now, 0.001))
+            self._land()
             now = self.clock()
             for lane in flying:
                 lane.check(now)
+            if self._crew.waiting() and not any(lane.quick(now) for lane in self.lanes):
+                self._crew.reinforce()
+
+    def _land_later(self, lane: Lane, flight: Flight) -> None:
+        """Have the event loop take a flight's results over. Called in the reading thread.
+
+        The loop is woken when nothing is left to read: each time it wakes it takes the interpreter from the reader.
+        """
+        self._ended.append((lane, flight))
+        loop = self._loop
+        if loop is not None and not self._crew.waiting():
+            try:
+                loop.call_soon_threadsafe(self._land)
+            except RuntimeError:  # the loop has ended meanwhile: nobody waits any more
+                return
+
+    def _land(self) -> None:
+        while self._ended:
+            lane, flight = self._ended.popleft()
+            lane.land(flight)

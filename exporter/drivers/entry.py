@@ -124,7 +124,8 @@ class Driver:
     device may have that one). ``ethtool`` reads ``ethtool -S``, ``port`` a port's hw_counters and RDMA netlink, ``device`` the
     device's hw_counters, ``pma`` a port's ``counters`` where this driver differs from the rest (empty:
     :data:`exporter.drivers.pma.PMA`). ``read_first`` is the hw_counters file to read before the others. ``refresh_seconds``
-    is how often the driver itself takes new values. ``notes`` go to docs/drivers.md.
+    is how often the driver itself takes new values. ``pause_frames`` is False where the driver's answer to
+    ETHTOOL_MSG_PAUSE_GET may count PFC frames as 802.3x pause. ``notes`` go to docs/drivers.md.
     """
 
     name: str
@@ -136,4 +137,5 @@ class Driver:
     pma: tuple[Entry, ...] = ()
     read_first: str = ""
     refresh_seconds: float = 0
+    pause_frames: bool = True
     notes: tuple[str, ...] = ()

@@ -220,7 +220,10 @@ DRIVER = Driver(
     port=(*Q_COUNTERS, *CONGESTION, *OPTIONAL, *REPRESENTORS),
     device=Q_COUNTERS,
     read_first="rx_write_requests",
+    pause_frames=False,
     notes=(
+        "Pause frames by ethtool netlink come from the register behind rx_pause_ctrl_phy, which may count PFC frames too: they "
+        "are not served as 802.3x pause; rx_global_pause of ethtool -S is.",
         "One ethtool -S costs about 40 firmware commands under RTNL; firmware in trouble can hold RTNL for minutes.",
         "PFC and 802.3x names come and go with the configuration: no PFC series for a priority means PFC is off for it.",
         "rx_out_of_buffer (ethtool -S) is the kernel's rings; out_of_buffer (hw_counters) is RDMA.",

@@ -39,6 +39,11 @@ def _index(entries: tuple[Entry, ...]) -> tuple[dict[str, int], tuple[tuple[int,
 
 def match(entries: tuple[Entry, ...], name: str) -> tuple[Entry, dict[str, str]] | None:
     """Return the first entry that matches the raw name, and the labels that its pattern's groups give; None if none does."""
+    found = _find(entries, name)
+    return None if found is None else (entries[found[0]], found[1])
+
+
+def _find(entries: tuple[Entry, ...], name: str) -> tuple[int, dict[str, str]] | None:
     exact, patterns = _index(entries)
     stop = exact.get(name, len(entries))
     for position, entry in patterns:
@@ -46,8 +51,8 @@ def match(entries: tuple[Entry, ...], name: str) -> tuple[Entry, dict[str, str]]
             break
         found = entry.pattern.fullmatch(name) if entry.pattern is not None else None
         if found is not None:
-            return entry, {key: value for key, value in found.groupdict().items() if value is not None}
-    return (entries[stop], {}) if stop < len(entries) else None
+            return position, {key: value for key, value in found.groupdict().items() if value is not None}
+    return (stop, {}) if stop < len(entries) else None
 
 
 def identify(metric: Metric, identity: Labels, extra: Iterable[tuple[str, str]] = ()) -> Series | None:
@@ -153,9 +158,10 @@ class Plan:
             if item.entry.scale != 1 or len(item.positions) > 1
         )
         self._invalid = tuple(
-            (place, item.positions[0], item.entry.invalid)
+            (place, position, item.entry.invalid)
             for place, item in enumerate(self._items)
             if item.entry.invalid is not None
+            for position in item.positions
         )
         self._gates = self._gate()
         self._awake: set[tuple[str, bool]] = set() if earlier is None else earlier._awake
@@ -172,27 +178,27 @@ class Plan:
     def _compile(
         self, entries: tuple[Entry, ...], wanted: Callable[[Metric], bool], virtual: bool
     ) -> tuple[_Item, ...]:
-        found: dict[Series, tuple[Entry, list[int]]] = {}
+        found: dict[Series, tuple[int, list[int]]] = {}
         unmatched = []
         for position, name in enumerate(self.names):
-            matched = match(entries, name)
+            matched = _find(entries, name)
             if matched is None:
                 unmatched.append(name)
                 continue
-            entry, groups = matched
-            metric = entry.metric
-            if metric is None or (entry.physical and virtual) or not wanted(metric):
+            place, groups = matched
+            entry = entries[place]
+            if entry.metric is None or (entry.physical and virtual) or not wanted(entry.metric):
                 continue
-            series = identify(metric, self.identity, (*groups.items(), *entry.labels))
+            series = identify(entry.metric, self.identity, (*groups.items(), *entry.labels))
             if series is None:
                 continue
             rival = found.get(series)
-            if rival is None or (rival[0].alternative and not entry.alternative):
-                found[series] = (entry, [position])
-            elif entry.sums:
+            if rival is not None and entry.sums:
                 rival[1].append(position)
+            elif rival is None or place < rival[0]:
+                found[series] = (place, [position])
         self.unmatched = tuple(unmatched)
-        return tuple(_Item(series, entry, tuple(positions)) for series, (entry, positions) in found.items())
+        return tuple(_Item(series, entries[place], tuple(at)) for series, (place, at) in found.items())
 
     def _gate(self) -> tuple[tuple[int, int, tuple[str, bool]], ...]:
         """Return (place, position, (priority, is pfc)) of the series that are served for living priorities only.
@@ -250,7 +256,7 @@ class Plan:
                 for place, _, gate in self._gates
                 if gate not in awake and not (gate[0].isdigit() and pfc_enabled >> int(gate[0]) & 1)
             )
-        return tuple(absent)
+        return tuple(dict.fromkeys(absent))
 
     def _look_back(self, raw: tuple[int, ...]) -> None:
         """Compare with the last values: count resets and wraps, keep sums over a bond's members monotonic."""

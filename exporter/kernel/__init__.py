@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+ENOTSUPP = 524
+"""The kernel's own "not supported" (include/linux/errno.h), which some drivers let out."""
 NOT_THERE = frozenset(
     {
         errno.ENOENT,
@@ -23,6 +25,7 @@ NOT_THERE = frozenset(
         errno.ENOTDIR,
         errno.EPROTONOSUPPORT,
         errno.EAFNOSUPPORT,
+        ENOTSUPP,
     }
 )
 """What the kernel answers for a thing that a device, driver or kernel does not have (design section 7)."""
@@ -162,7 +165,7 @@ class Rdma(Protocol):
 
 
 class Dcb(NamedTuple):
-    """DCB_CMD_IEEE_GET and DCB_CMD_GDCBX.
+    """DCB_CMD_IEEE_GET, whose answer carries the DCBX mode too.
 
     ``pfc_enabled`` is the mask of priorities (None: no PFC structure), ``applications`` are (selector, priority, protocol)
     entries, ``dcbx`` the mode flags (HOST 1, LLD_MANAGED 2, CEE 4, IEEE 8, STATIC 16; None: unknown),

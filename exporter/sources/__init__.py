@@ -19,16 +19,16 @@ SOURCES: tuple[type[Source[Any]], ...] = (
     Rdma,
     Pma,
     RdmaDevice,
+    Dcb,
     Ethtool,
     LinkState,
     Pause,
     Fec,
     Standard,
-    Dcb,
     Pcie,
     Devlink,
 )
-"""All sources, in the order in which they are shown. ``dcb`` tells ``ethtool`` which priorities have PFC on."""
+"""All sources, in the order in which they are shown. ``dcb`` comes before ``ethtool``: it tells which priorities have PFC on."""
 
 FED: frozenset[Metric] = frozenset(
     {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
 from exporter.drivers.plan import Resets
@@ -124,7 +125,11 @@ class Source(Generic[T]):
         raise NotImplementedError  # every source says how
 
 
+@lru_cache(maxsize=8192)
 def series(metric: Metric, identity: Labels, *extra: tuple[str, str]) -> Series:
-    """Return the series of a metric: the identity's labels that it declares, then the extra ones, in the metric's order."""
+    """Return the series of a metric, its labels in the metric's order: those of the identity that it declares, and the extra.
+
+    Kept, because sources ask for the same ones at every scrape.
+    """
     known = dict((*identity, *extra))
     return Series(metric, tuple((label, known[label]) for label in metric.labels if label in known))

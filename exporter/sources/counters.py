@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 
 from exporter.catalogue.ethernet import RAW
@@ -141,7 +142,7 @@ class Rdma(CounterSource):
             try:
                 names, values = self.kernel.rdma.statistics(subject.index, subject.port)
             except OSError as error:
-                if not not_there(error):
+                if not not_there(error) and error.errno != errno.EMSGSIZE:
                     raise
                 keeper.netlink = False
         if not names:

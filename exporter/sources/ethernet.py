@@ -69,9 +69,10 @@ class Pause(InterfaceSource):
         pause = self.kernel.ethtool_netlink.pause(subject.name)
         identity = subject.labels
         samples: Samples = []
-        if pause.received_frames is not None:
+        counted = driver_for(subject.driver).pause_frames
+        if counted and pause.received_frames is not None:
             samples.append((series(catalogue.GLOBAL_RECEIVED_FRAMES, identity), pause.received_frames))
-        if pause.transmitted_frames is not None:
+        if counted and pause.transmitted_frames is not None:
             samples.append((series(catalogue.GLOBAL_TRANSMITTED_FRAMES, identity), pause.transmitted_frames))
         if self.environment.serves(catalogue.GLOBAL_RECEIVE_ENABLED):
             if pause.receive is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from exporter.catalogue import ports as catalogue
 from exporter.kernel import Link, RdmaLink
@@ -47,6 +48,7 @@ def info(metric: Metric, identity: Labels, described: dict[str, str]) -> Series:
     return series(metric, identity, *((label, value) for label, value in described.items() if value))
 
 
+@lru_cache(maxsize=1024)
 def port_info(port: RdmaPort) -> Series:
     """Return the series of ``fabric_port_info``."""
     identity = (*port.labels, ("netdev", port.netdev)) if port.netdev else port.labels
@@ -69,6 +71,7 @@ def port_info(port: RdmaPort) -> Series:
     )
 
 
+@lru_cache(maxsize=1024)
 def netdev_info(netdev: Netdev) -> Series:
     """Return the series of ``fabric_netdev_info``."""
     return info(

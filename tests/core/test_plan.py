@@ -189,3 +189,22 @@ def test_an_alternative_spelling_gives_way_whatever_the_order_of_the_names() -> 
         assert shown(Plan(table, names, PORT).reading(values)) == {
             "fabric_rdma_ack_timeouts_total{device=mlx5_0,port=1}": 5
         }
+
+
+def test_a_sum_with_an_unknown_part_is_unknown() -> None:
+    table = (
+        counter("unicast", rdma.RECEIVED_BYTES, sums=True, invalid=2**64 - 1),
+        counter("multicast", rdma.RECEIVED_BYTES, sums=True, invalid=2**64 - 1),
+    )
+    plan = Plan(table, ("unicast", "multicast"), PORT)
+    assert shown(plan.reading((10, 2**64 - 1))) == {}
+    assert shown(plan.reading((10, 1))) == {"fabric_rdma_received_bytes_total{device=mlx5_0,port=1}": 11}
+
+
+def test_among_alternatives_the_table_decides() -> None:
+    table = (
+        counter("one", rdma.ACK_TIMEOUTS, alternative=True),
+        counter("other", rdma.ACK_TIMEOUTS, alternative=True),
+    )
+    plan = Plan(table, ("other", "one"), PORT)
+    assert shown(plan.reading((5, 7))) == {"fabric_rdma_ack_timeouts_total{device=mlx5_0,port=1}": 7}

@@ -217,3 +217,45 @@ def test_the_environment_serves_the_profile() -> None:
     kernel = open_capture("tests/machines/tg3-docs")
     assert not Environment(kernel).serves(FEC_INFO)
     assert Environment(kernel, profile="full").serves(FEC_INFO)
+
+
+async def test_a_driver_that_has_no_such_thing_is_asked_again_after_ten_minutes_only() -> None:
+    source, clock = Told(lambda name: 1), Clock()
+
+    def read(name: str) -> int:
+        if name == "eth1":
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return 1
+
+    source.reads = read
+    made, _ = sampler(source, clock)
+    for ahead in (0, 1, 599, 601):
+        clock.ahead = ahead
+        assert served(await made.sample(None, clock() + 5)) == {"eth0": 1, "eth2": 1}
+    assert source.calls.count("eth1") == 2
+    assert source.calls.count("eth0") == 4
+
+
+async def test_one_thread_reads_while_all_is_quick_and_a_slow_read_holds_up_nobody() -> None:
+    gate = threading.Event()
+
+    class Slow(Told):
+        name = "rdma"
+
+    def slow(name: str) -> int:
+        gate.wait(10)
+        return 1
+
+    def quick(name: str) -> int:
+        return threading.get_ident()
+
+    clock = Clock()
+    made = Sampler([Slow(slow), Told(quick)], clock=clock, stuck_after=60)
+    made.adopt(INVENTORY)
+    held = asyncio.create_task(made.sample(None, clock() + 20))
+    await asyncio.sleep(0.3)
+    assert set(served(await made.sample(frozenset({"ethtool"}), clock() + 5))) == {"eth0", "eth1", "eth2"}
+    gate.set()
+    await held
+    one_reader = {served(await made.sample(frozenset({"ethtool"}), clock() + 5))["eth0"] for _ in range(5)}
+    assert len(one_reader) <= 2
