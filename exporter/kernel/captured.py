@@ -24,14 +24,18 @@ from exporter.kernel.tree import Tree, format_entry
 class CaptureFile:
     """One file of a capture: which answer of a snapshot it holds, and how its text is read and written.
 
-    ``name`` with a ``*`` stands for one file per interface. Where ``write`` is None the file is read only.
+    ``name`` with a ``*`` stands for one file per interface. Where ``write`` is None the file is read only. ``absent`` is the
+    errno that its absence gives (:mod:`exporter.kernel.snapshot`).
     """
 
     name: str
     answer: str
     read: Callable[[str], Any]
     write: Callable[[Any], str] | None
+    absent: int = errno.EOPNOTSUPP
 
+
+_NO_RDMA = errno.EPROTONOSUPPORT
 
 FILES = (
     CaptureFile("ethtool/*.txt", "statistics", tool_output.ethtool_statistics, tool_format.ethtool_statistics),
@@ -41,11 +45,15 @@ FILES = (
     CaptureFile("ethtool-fec/*.json", "fec", tool_output.ethtool_fec, tool_format.ethtool_fec),
     CaptureFile("ethtool-groups/*.json", "standard", tool_output.ethtool_groups, tool_format.ethtool_groups),
     CaptureFile("dcb/*.json", "dcb", tool_output.dcb, tool_format.dcb),
-    CaptureFile("rdma-statistic.json", "rdma_statistics", tool_output.rdma_statistics, tool_format.rdma_statistics),
+    CaptureFile(
+        "rdma-statistic.json", "rdma_statistics", tool_output.rdma_statistics, tool_format.rdma_statistics, _NO_RDMA
+    ),
     CaptureFile("rdma-link.txt", "rdma_links", tool_output.rdma_links, None),
-    CaptureFile("rdma-link.json", "rdma_links", tool_output.rdma_links, tool_format.rdma_links),
-    CaptureFile("rdma-dev.json", "rdma_devices", tool_output.rdma_devices, tool_format.rdma_devices),
-    CaptureFile("rdma-system.json", "rdma_namespaces", tool_output.rdma_namespaces, tool_format.rdma_namespaces),
+    CaptureFile("rdma-link.json", "rdma_links", tool_output.rdma_links, tool_format.rdma_links, _NO_RDMA),
+    CaptureFile("rdma-dev.json", "rdma_devices", tool_output.rdma_devices, tool_format.rdma_devices, _NO_RDMA),
+    CaptureFile(
+        "rdma-system.json", "rdma_namespaces", tool_output.rdma_namespaces, tool_format.rdma_namespaces, _NO_RDMA
+    ),
     CaptureFile("devlink-health.json", "health_reporters", tool_output.devlink_health, tool_format.devlink_health),
     CaptureFile("ip-link.json", "links", tool_output.ip_links, tool_format.ip_links),
     CaptureFile("ip-route.json", "default_routes", tool_output.ip_default_routes, tool_format.ip_default_routes),
@@ -99,6 +107,8 @@ def capture_files(snapshot: Snapshot) -> dict[str, str]:
             continue
         each = answers.items() if "*" in file.name else [("", answers)]
         for netdev, answer in each:
+            if isinstance(answer, OSError) and answer.errno == file.absent:  # said by the file's absence
+                continue
             text = f"ERROR: {answer.errno}\n" if isinstance(answer, OSError) else file.write(answer)
             files[file.name.replace("*", netdev)] = text
     return files
@@ -230,6 +240,7 @@ def _link_of_sysfs(sysfs: Tree, name: str) -> Link:
 
     index, below = number("ifindex") or 0, number("iflink") or 0
     flags, carrier = number("flags"), number("carrier")
+    up = None if flags is None else bool(flags & _IFF_UP)
     has_master = sysfs.exists(f"class/net/{name}/master")
     master = sysfs.resolve(f"class/net/{name}/master").rpartition("/")[2] if has_master else ""
     kind = _DEVTYPE.search(text("uevent"))
@@ -241,8 +252,12 @@ def _link_of_sysfs(sysfs: Tree, name: str) -> Link:
         parent=below if below != index else 0,
         mac=text("address"),
         mtu=number("mtu") or 0,
-        up=None if flags is None else bool(flags & _IFF_UP),
-        carrier=None if carrier is None else carrier == 1,
+        up=up,
+        carrier=False
+        if up is False
+        else None
+        if carrier is None
+        else carrier == 1,  # while down, the file gives EINVAL
         operational_state=text("operstate"),
         carrier_up_count=number("carrier_up_count"),
         carrier_down_count=number("carrier_down_count"),

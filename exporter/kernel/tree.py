@@ -47,6 +47,9 @@ Folder = dict[str, "Node"]
 Node = bytes | Link | Failure | Folder
 
 
+_ERRNO_NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}  # Python says ENOTSUP, the kernel and its readers do not
+
+
 def escape(value: bytes) -> str:
     r"""Return the bytes as one line of printable text (see the head of this module).
 
@@ -89,7 +92,7 @@ def format_entry(entry: Entry) -> str:
         case Link(target):
             return f"{entry.path} -> {target}"
         case Failure(number):
-            return f"{entry.path} ! {errno.errorcode.get(number, 'EIO')}"
+            return f"{entry.path} ! {_ERRNO_NAMES.get(number, 'EIO')}"
         case bytes() as value:
             return f"{entry.path}: {escape(value)}"
 
