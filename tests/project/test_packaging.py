@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,11 +56,19 @@ def test_image_runs_as_nobody_and_checks_its_health() -> None:
     assert final["EXPOSE"] == "10073"
 
 
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that every user may look into: those of pytest are the tester's own."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
 @pytest.mark.long
-def test_image_steps_give_a_program_that_nobody_can_run(tmp_path: Path) -> None:
+def test_image_steps_give_a_program_that_nobody_can_run(public_folder: Path) -> None:
     """The build stage's commands in a folder with what .dockerignore lets through, then the program as nobody."""
-    tmp_path.chmod(0o755)
-    source, target = tmp_path / "src", tmp_path / "fabric-exporter"
+    source, target = public_folder / "src", public_folder / "fabric-exporter"
     source.mkdir()
     for name in re.findall(r"^!(\S+)", (ROOT / ".dockerignore").read_text(), re.M):
         original = ROOT / name
@@ -66,8 +76,8 @@ def test_image_steps_give_a_program_that_nobody_can_run(tmp_path: Path) -> None:
             shutil.copytree(original, source / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(original, source / name)
-    venv.create(tmp_path / "python", with_pip=True)
-    environment = {**os.environ, "PATH": f"{tmp_path}/python/bin:{os.environ['PATH']}", "PIP_NO_CACHE_DIR": "1"}
+    venv.create(public_folder / "python", with_pip=True)
+    environment = {**os.environ, "PATH": f"{public_folder}/python/bin:{os.environ['PATH']}", "PIP_NO_CACHE_DIR": "1"}
     for command in [rest for keyword, rest in instructions() if keyword == "RUN"]:
         run("bash", "-euc", command.replace("/opt/fabric-exporter", str(target)), cwd=source, env=environment)
     assert not (target / "bin/pip").exists()
