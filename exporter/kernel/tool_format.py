@@ -24,7 +24,7 @@ from exporter.kernel import (
     RdmaLink,
     Statistics,
 )
-from exporter.kernel.tool_output import DCB_SELECTORS, DCBX_FLAGS, PHYSICAL_STATES, PORT_STATES
+from exporter.kernel.tool_output import DCB_SELECTORS, DCBX_FLAGS, FEC_MODES, PHYSICAL_STATES, PORT_STATES
 
 _PRIORITIES = 8
 
@@ -74,7 +74,8 @@ def ethtool_fec(fec: Fec) -> str:
         }
     )
     statistics = {name: {"total": total} for name, total in totals.items()}
-    return _json([{"active": fec.active, "statistics": statistics}])
+    active = [FEC_MODES.get(mode, mode) for mode in fec.active.split()]
+    return _json([{"active": active, "statistics": statistics}])
 
 
 def ethtool_groups(statistics: Statistics) -> str:
@@ -83,7 +84,7 @@ def ethtool_groups(statistics: Statistics) -> str:
 
 
 def rdma_devices(devices: Iterable[RdmaDevice]) -> str:
-    """Return the RDMA devices as ``rdma -d -j dev`` prints them."""
+    """Return the RDMA devices as ``rdma -j dev`` prints them."""
     return _json(
         [
             _known(

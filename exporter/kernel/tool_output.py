@@ -34,6 +34,8 @@ PORT_STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 """Names of ``rdma link`` by IBTA number (iproute2, rdma/link.c)."""
 PHYSICAL_STATES = ("NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST")
 """Names of ``rdma link`` by IBTA number (iproute2, rdma/link.c)."""
+FEC_MODES = {"None": "Off", "BASER": "BaseR"}
+"""What ``ethtool --show-fec`` calls modes that the kernel calls otherwise (ethtool, netlink/fec.c)."""
 DCB_SELECTORS = {
     "ethtype_prio": 1,
     "stream_port_prio": 2,
@@ -137,17 +139,17 @@ class _FecStatistics(msgspec.Struct):
 
 
 class _Fec(msgspec.Struct):
-    active: list[str] | str = ""
+    active: list[str] = []
     statistics: _FecStatistics = msgspec.field(default_factory=_FecStatistics)
 
 
 def ethtool_fec(text: str) -> Fec:
     """Return what ``ethtool --json -I --show-fec`` printed."""
     found = _only(documents(text, _Fec))
-    active = found.active if isinstance(found.active, str) else " ".join(found.active)
+    modes = {printed: mode for mode, printed in FEC_MODES.items()}
     counts = found.statistics
     return Fec(
-        active,
+        " ".join(modes.get(mode, mode) for mode in found.active),
         corrected_blocks=counts.corrected_blocks.total,
         uncorrectable_blocks=counts.uncorrectable_blocks.total,
         corrected_bits=counts.corrected_bits.total,
@@ -188,7 +190,7 @@ class _RdmaDevice(msgspec.Struct):
 
 
 def rdma_devices(text: str) -> tuple[RdmaDevice, ...]:
-    """Return what ``rdma -d -j dev`` printed. It leaves out the number of ports: 0, unless a saved capture added ``ports``."""
+    """Return what ``rdma -j dev`` printed. It leaves out the number of ports: 0, unless a saved capture added ``ports``."""
     return tuple(
         RdmaDevice(found.ifindex, found.ifname, found.fw, found.node_guid, found.protocol, found.ports)
         for found in documents(text, _RdmaDevice)
@@ -354,11 +356,11 @@ class _Dcb(msgspec.Struct):
     buffer_size: tuple[int, ...] = ()
     prio_buffer: tuple[int, ...] = ()
     default_prio: list[int] = []
-    ethtype_prio: list[tuple[int, int]] = []
-    stream_port_prio: list[tuple[int, int]] = []
-    dgram_port_prio: list[tuple[int, int]] = []
-    port_prio: list[tuple[int, int]] = []
-    dscp_prio: list[tuple[int, int]] = []
+    ethtype_prio: list[list[int | str]] = []
+    stream_port_prio: list[list[int | str]] = []
+    dgram_port_prio: list[list[int | str]] = []
+    port_prio: list[list[int | str]] = []
+    dscp_prio: list[list[int | str]] = []
     host: bool | None = None
     lld_managed: bool | None = None
     cee: bool | None = None
@@ -375,11 +377,12 @@ def dcb(text: str) -> Dcb:
     flags = [(bit, getattr(found, key)) for key, bit in DCBX_FLAGS.items()]
     applications = [(1, priority, 0) for priority in found.default_prio]
     for key, selector in DCB_SELECTORS.items():
-        applications += [(selector, priority, protocol) for protocol, priority in getattr(found, key)]
+        for protocol, priority, *_ in getattr(found, key):  # some versions print a blank as a third
+            applications.append((selector, priority, protocol))
     return Dcb(
         pfc_enabled=None if found.prio_pfc is None else sum(1 << bit for bit, on in enumerate(found.prio_pfc) if on),
         pfc_capacity=found.pfc_cap,
-        applications=tuple(applications),
+        applications=msgspec.convert(applications, tuple[tuple[int, int, int], ...]),
         dcbx=None if all(on is None for _, on in flags) else sum(bit for bit, on in flags if on),
         pfc_requests=found.requests,
         pfc_indications=found.indications,

@@ -237,3 +237,33 @@ def test_rdma_link_of_an_old_rdma() -> None:
         RdmaLink(0, "mlx5_0", 1, 4, 5, None, ""),
         RdmaLink(1, "mlx5_1", 1, 1, 3, None, ""),
     )
+
+
+def test_fec_as_ethtool_prints_it() -> None:
+    """ethtool's words for the modes are not the kernel's; lanes are passed over."""
+    text = """[ {
+        "ifname": "eth0",
+        "config": [ "Auto","Off","BaseR" ],
+        "active": [ "BaseR" ],
+        "statistics": {
+            "corrected_blocks": {
+                "total": 256,
+                "lanes": [ 255,1 ]
+            },
+            "uncorrectable_blocks": {
+                "total": 145
+            }
+        }
+    } ]
+"""
+    assert tool_output.ethtool_fec(text) == Fec("BASER", 256, 145, None)
+    assert tool_output.ethtool_fec(text.replace('"BaseR" ],\n        "s', '"Off" ],\n        "s')).active == "None"
+
+
+def test_dcb_as_several_commands_print_it() -> None:
+    """Objects one after the other; entries of two or, in some versions, three members; no DCBX shown: not known."""
+    text = (
+        '{"pfc_cap":8,"macsec_bypass":false,"delay":0,"prio_pfc":[false,false,false,true,false,false,false,false]}\n'
+        '{"dscp_prio":[[26,3," "],[48,6]],"default_prio":[0]}\n'
+    )
+    assert tool_output.dcb(text) == Dcb(8, 8, ((1, 0, 0), (5, 3, 26), (5, 6, 48)), None)
