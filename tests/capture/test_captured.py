@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exporter.errors import CaptureError
 from exporter.kernel import Kernel, Statistics, not_there
@@ -150,3 +154,19 @@ def test_counters_of_one_rdma_port_that_cannot_be_read(tmp_path: Path) -> None:
     assert kernel.rdma.statistics(0, 2) == Statistics(("out_of_buffer",), (3,))
     with pytest.raises(OSError, match="Input/output error"):
         kernel.rdma.statistics(0, 1)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["sys.txt", "proc.txt", "ethtool/eth0.txt", "rdma-link.txt", "ip-link.json"]), st.binary()
+    )
+)
+def test_whatever_a_capture_holds_it_opens_or_is_refused(files: dict[str, bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder, suppress(CaptureError):
+        for name, content in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        kernel, problems = load_capture(folder)
+        assert all("\n" not in problem for problem in problems)
+        assert isinstance(kernel.links.dump(), tuple)

@@ -95,7 +95,7 @@ def test_ethtool_statistics_round_trip(statistics: Statistics) -> None:
     assert tool_output.rdma_statistics(tool_format.rdma_statistics(both)) == both
 
 
-@given(st.builds(DriverInfo, *[WORD] * 4))
+@given(st.builds(DriverInfo, WORD, WORD, WORD, st.just("")))
 def test_driver_info_round_trip(info: DriverInfo) -> None:
     assert tool_output.ethtool_driver_info(tool_format.ethtool_driver_info(info)) == info
 
