@@ -54,7 +54,7 @@ class Snapshot:
 
 
 def kernel_of(snapshot: Snapshot) -> Kernel:
-    """Return the kernel that answers as the snapshot says. It is read only once: later changes have no effect on names."""
+    """Return the kernel that answers as the snapshot says."""
     return Kernel(
         sysfs=CapturedSysfs(snapshot),
         ethtool=CapturedEthtool(snapshot),

@@ -23,6 +23,9 @@ from typing import NamedTuple
 MAXIMUM_LINKS = 40
 """Symbolic links followed in one path before the kernel answers ELOOP (MAXSYMLINKS, include/linux/namei.h)."""
 
+PROBLEMS = 10
+"""Lines of one file that are named as unusable; the rest is counted, since a file that is no capture has many."""
+
 
 class Link(NamedTuple):
     """A symbolic link."""
@@ -47,7 +50,10 @@ Folder = dict[str, "Node"]
 Node = bytes | Link | Failure | Folder
 
 
-_ERRNO_NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}  # Python says ENOTSUP, the kernel and its readers do not
+_ERRNO_NAMES = {
+    **errno.errorcode,
+    errno.EOPNOTSUPP: "EOPNOTSUPP",
+}  # Python says ENOTSUP, the kernel and its readers do not
 
 
 def escape(value: bytes) -> str:
@@ -106,7 +112,7 @@ _COMPONENT = (
     r"|[^/:]+)"
 )
 _GREP = re.compile(rf"/(?:sys|proc)/({_COMPONENT}(?:/{_COMPONENT})*):(.*)")
-_GREP_ERROR = re.compile(r"grep: /(?:sys|proc)/(.+): (.+)")
+_GREP_ERROR = re.compile(r"grep: /(?:sys|proc)/(.+?)/?: (.+)")
 _GREP_BINARY = re.compile(r"(?:Binary file .+ matches|grep: .+: binary file matches)")
 _FAILURE = re.compile(r"(.+) ! (E[A-Z0-9]+)")
 _ERRNO_BY_MESSAGE = {os.strerror(number): number for number in errno.errorcode}
@@ -156,7 +162,7 @@ class Tree:
     @classmethod
     def parse(cls, text: str, problems: list[str], name: str) -> Tree:
         """Return the tree of a text; lines that cannot be used are named in ``problems`` (``name`` is the file's)."""
-        tree = cls()
+        tree, unusable = cls(), 0
         grep_files: set[str] = set()
         for number, line in enumerate(text.split("\n"), 1):
             try:
@@ -170,7 +176,11 @@ class Tree:
                     grep_files.add(entry.path)
                 tree.add(entry)
             except (ValueError, OSError) as error:
-                problems.append(f"{name}:{number}: {error}")
+                unusable += 1
+                if unusable <= PROBLEMS:
+                    problems.append(f"{name}:{number}: {error}")
+        if unusable > PROBLEMS:
+            problems.append(f"{name}: {unusable - PROBLEMS} more lines that cannot be used")
         return tree
 
     def __bool__(self) -> bool:

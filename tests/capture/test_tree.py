@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -129,3 +131,23 @@ def test_a_bad_line_costs_itself() -> None:
         "sys.txt:3: class/net/eth0/mtu/x: 'mtu' is not a folder",
     ]
     assert tree.read_bytes("class/net/eth0/mtu") == b"1500"
+
+
+def test_a_file_that_is_no_capture_does_not_flood() -> None:
+    problems: list[str] = []
+    Tree.parse("what is this\n" * 1000, problems, "sys.txt")
+    assert len(problems) == 11
+    assert problems[-1] == "sys.txt: 990 more lines that cannot be used"
+
+
+def test_what_grep_prints_on_this_host() -> None:
+    """The real program over the real /sys: every line is of use, and the tree says what the files say."""
+    printed = subprocess.run(["grep", "-r", ".", "/sys/class/net/lo/"], capture_output=True, text=True, check=False)
+    sysfs = parse(printed.stdout + printed.stderr)
+    for attribute in ("address", "mtu", "uevent", "type"):
+        assert (
+            sysfs.read_bytes(f"class/net/lo/{attribute}").decode()
+            == Path(f"/sys/class/net/lo/{attribute}").read_text().strip()
+        )
+    with pytest.raises(OSError, match="Invalid argument"):
+        sysfs.read_bytes("class/net/lo/speed")
