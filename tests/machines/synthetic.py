@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +30,10 @@ EIGHT_BITS = frozenset(
 )
 UP = ("4: ACTIVE", "5: LinkUp")
 DOWN = ("1: DOWN", "3: Disabled")
-PHYSICAL_ONLY = frozenset((*listed.MLX5_PHYSICAL, *listed.MLX5_TAIL))
+MLX5_PHYSICAL_NAMES = (*listed.MLX5_PHYSICAL, *listed.MLX5_TAIL)
+QUIET = frozenset(name for name in MLX5_PHYSICAL_NAMES if re.match(r"[rt]x_prio[12457]_", name))
+"""A RoCE host has traffic on few priorities: 0 for the kernel, 3 for data, 6 for CNPs."""
+PHYSICAL_ONLY = frozenset(MLX5_PHYSICAL_NAMES)
 
 
 def primes(start: int) -> Iterator[int]:
@@ -152,8 +156,9 @@ class Host:
         self.snapshot.links = (*before, link)
         bus = folder.rpartition("/")[2]
         self.snapshot.driver_info[name] = DriverInfo(driver, "6.12.0", firmware, bus)
-        values = tuple(0 if counter in silent else self.value(counter) for counter in statistics)
-        self.snapshot.statistics[name] = Statistics(statistics, values)
+        values = [self.value(counter) for counter in statistics]
+        shown = tuple(0 if counter in silent else value for counter, value in zip(statistics, values, strict=True))
+        self.snapshot.statistics[name] = Statistics(statistics, shown)
         return index
 
     def lossless(self, name: str, *, up: bool = True) -> None:
@@ -290,9 +295,7 @@ def mlx5_roce() -> Host:
         host.aer(folder)
         name, up = f"ens{number + 1}f0np0", number != 7
         address = mac(MELLANOX, number)
-        index = host.netdev(
-            name, folder, "mlx5_core", ethtool, mac=address, up=up, firmware="28.41.1000 (MT_0000000838)"
-        )
+        index = host.netdev(name, folder, "mlx5_core", ethtool, mac=address, up=up, firmware="28.41.1000", silent=QUIET)
         host.lossless(name, up=up)
         host.rdma(
             f"mlx5_{number}",
@@ -357,6 +360,7 @@ def bond(host: Host) -> None:
             speed=200000,
             master=index,
             firmware="32.41.1000",
+            silent=QUIET,
         )
         host.link(f"{folder}/net/{name}/master", "devices/virtual/net/bond0")
     host.rdma(
@@ -542,9 +546,9 @@ def siw() -> Host:
 SYNTHETIC: dict[str, tuple[Callable[[], Host], str]] = {
     "mlx5-roce-8nic": (
         mlx5_roce,
-        "eight 400G ConnectX-7 and eight GPUs, a pair below each PCIe switch; PFC on priority 3; `mlx5_7` without a cable\n"
-        "  (its rate then reads 40 Gb/sec); a virtual function `mlx5_8`; `mlx5_bond_0` over two ports with 802.3x pause, which\n"
-        "  carries the default route; optional counters on `mlx5_0`",
+        "eight 400G ConnectX-7 and eight GPUs, a pair below each PCIe switch; PFC on priority 3, traffic on 0, 3 and 6;\n"
+        "  `mlx5_7` without a cable (its rate then reads 40 Gb/sec); a virtual function `mlx5_8`; `mlx5_bond_0` over two\n"
+        "  ports with 802.3x pause, which carries the default route; optional counters on `mlx5_0`",
     ),
     "efa-p5": (
         efa_p5,
