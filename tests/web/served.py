@@ -27,12 +27,12 @@ UP = Metric("fabric_port_up", "gauge", "Whether the port is up.", ("device", "po
 
 @dataclass
 class Host:
-    """A scraper of two sources with one series each."""
+    """A scraper of two sources with one series each, that answers once its gate is open."""
 
     ready: bool = True
     source_names: tuple[str, ...] = ("ethtool", "rdma")
     inventory_: Inventory = field(default_factory=Inventory)
-    seconds: float = 0.0
+    gate: asyncio.Event | None = None
     extra: tuple[Reading, ...] = ()
     asked: list[tuple[frozenset[str] | None, float]] = field(default_factory=list)
     waiting: int = 0
@@ -40,10 +40,16 @@ class Host:
     def __post_init__(self) -> None:
         self._shapes = {name: Shape([Series(UP, (("device", name), ("port", "1")))]) for name in self.source_names}
 
+    async def asked_for(self, requests: int) -> None:
+        """Wait until so many requests wait for the gate."""
+        while self.waiting < requests:
+            await asyncio.sleep(0.01)
+
     async def scrape(self, sources: frozenset[str] | None, deadline: float) -> Sequence[Reading]:
         self.asked.append((sources, deadline - asyncio.get_running_loop().time()))
         self.waiting += 1
-        await asyncio.sleep(self.seconds)
+        if self.gate is not None:
+            await self.gate.wait()
         self.waiting -= 1
         chosen = self.source_names if sources is None else sorted(sources)
         return [Reading(self._shapes[name], (1,)) for name in chosen] + list(self.extra)

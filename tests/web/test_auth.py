@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 from pathlib import Path
 
 import bcrypt
 import pytest
 
 from exporter.web.auth import REMEMBERED, Authenticator
-from tests.web.served import Host, basic, hashed, serving
+from tests.web.served import basic, hashed, serving
 
 PATHS = ("/metrics", "/", "/-/healthy", "/-/ready", "/nothing")
 
@@ -111,18 +112,29 @@ async def test_what_is_remembered_is_bounded() -> None:
     assert len(authenticator._right) == REMEMBERED
 
 
-async def test_one_check_at_a_time_and_the_loop_stays_free(tmp_path: Path) -> None:
-    """Guesses wait for one another, while who needs no check is answered at once."""
-    slow = bcrypt.hashpw(b"secret", bcrypt.gensalt(10)).decode()
-    path = tmp_path / "web.yml"
-    path.write_text(f"basic_auth_users:\n  alice: {slow}\n")
-    async with serving(Host(), config=path) as site:
-        known = {"Authorization": basic("alice", "secret")}
+async def test_guesses_are_checked_one_at_a_time_and_delay_nobody_else(
+    users: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(config=users) as site:
+        known = {"Authorization": basic("alice", "blå")}
         assert (await site.get(headers=known))[0] == 200
-        guesses = [asyncio.create_task(site.get(headers={"Authorization": basic("alice", str(n))})) for n in range(20)]
+
+        begun: list[bytes] = []
+        go_on = threading.Event()
+
+        def slow(password: bytes, stored: bytes) -> bool:
+            begun.append(password)
+            return not go_on.wait(60)
+
+        monkeypatch.setattr(bcrypt, "checkpw", slow)
+        guesses = [asyncio.create_task(site.get(headers={"Authorization": basic("alice", str(n))})) for n in range(5)]
+        while not begun:
+            await asyncio.sleep(0.01)
         assert (await site.get(headers=known))[0] == 200
-        assert not all(guess.done() for guess in guesses)
-        assert {status for status, _ in await asyncio.gather(*guesses)} == {401}
+        assert len(begun) == 1
+        go_on.set()
+        assert [status for status, _ in await asyncio.gather(*guesses)] == [401] * 5
+        assert len(begun) == 5
 
 
 async def test_headers_of_the_configuration_are_on_every_response(tmp_path: Path) -> None:

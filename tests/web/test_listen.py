@@ -126,16 +126,17 @@ async def test_another_programs_socket_is_not_removed(tmp_path: Path) -> None:
 
 
 async def test_closing_lets_a_request_in_flight_end_and_takes_no_new_one() -> None:
-    host = Host(seconds=0.5)
+    gate = asyncio.Event()
+    host = Host(gate=gate)
     listeners = await serve(host, ["127.0.0.1:0"], None)
     (address,) = listeners.addresses
     running = asyncio.create_task(ask(address))
-    while not host.waiting:
-        await asyncio.sleep(0.01)
+    await host.asked_for(1)
     closing = asyncio.create_task(listeners.close())
     await asyncio.sleep(0)
     with pytest.raises(aiohttp.ClientConnectorError):
         await ask(address)
+    gate.set()
     assert await running == 200
     await closing
 

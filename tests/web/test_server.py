@@ -137,13 +137,14 @@ async def test_a_head_is_as_long_as_its_get() -> None:
 
 
 async def test_no_more_than_so_many_at_once() -> None:
-    host = Host(seconds=0.5)
+    host = Host(gate=asyncio.Event())
     async with serving(host, max_requests=2) as site:
         running = [asyncio.create_task(site.get()) for _ in range(2)]
-        while host.waiting < 2:
-            await asyncio.sleep(0.01)
+        await host.asked_for(2)
         assert await site.get() == (503, "2 requests are being answered, try again later\n")
         assert (await site.get("/-/healthy"))[0] == 200
+        assert host.gate is not None
+        host.gate.set()
         assert [status for status, _ in await asyncio.gather(*running)] == [200, 200]
         assert (await site.get())[0] == 200
 
