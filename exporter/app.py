@@ -7,7 +7,7 @@ import contextlib
 import gc
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 from prometheus_client import ProcessCollector
@@ -39,9 +39,12 @@ log = structlog.get_logger("fabric-exporter")
 def open_kernel_of(settings: Settings) -> Kernel:
     """Return the captured kernel when there is one to serve from, else the live one. Raises :class:`CaptureError`."""
     if settings.capture:
-        from exporter.kernel.captured import open_capture
+        from exporter.kernel.captured import load_capture
 
-        return open_capture(settings.capture)
+        capture = load_capture(settings.capture)
+        for problem in capture.problems:
+            log.warning("capture", problem=problem)
+        return capture.kernel
     return open_kernel(settings.sysfs, settings.procfs)
 
 
@@ -66,6 +69,7 @@ class Exporter:
         self.ready = False
         self.restarts: dict[str, int] = {"discovery": 0, "links": 0}
         self.reload_success = True
+        self.web_config_success: Callable[[], bool] = lambda: True
         self.reload_timestamp = time.time()
         self.discovered_timestamp = 0.0
         self.discovery_duration = 0.0
@@ -206,7 +210,7 @@ class Exporter:
             pairs.extend((series(COUNTER_RESETS, labels, ("kind", kind)), count) for kind, count in counts.items())
         for task, restarts in self.restarts.items():
             add(itself.TASK_RESTARTS, restarts, ("task", task))
-        add(itself.CONFIG_SUCCESS, int(self.reload_success))
+        add(itself.CONFIG_SUCCESS, int(self.reload_success and self.web_config_success()))
         add(itself.CONFIG_TIMESTAMP, self.reload_timestamp)
         add(itself.DISCOVERY_TIMESTAMP, self.discovered_timestamp)
         add(itself.DISCOVERY_DURATION, self.discovery_duration)

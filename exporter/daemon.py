@@ -41,6 +41,8 @@ async def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises :class:`FabricError` for what the operator must mend first."""
     web_config = load_web_config(settings.web_config_file) if settings.web_config_file else None
     exporter = Exporter(open_kernel_of(settings), settings)
+    if web_config is not None:
+        exporter.web_config_success = lambda: web_config.success
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -309,7 +309,8 @@ class _Discovery:
             info = self.kernel.ethtool.driver_info(name)
         except OSError:
             return self.driver(f"{folder}/device"), ""
-        return info.driver, "" if info.firmware_version == "N/A" else info.firmware_version
+        firmware = info.firmware_version.strip()
+        return info.driver, "" if firmware == "N/A" else firmware
 
     def joined(self, netdev: Netdev, ports: list[RdmaPort], netdevs: list[Netdev]) -> Netdev:
         """Return the interface with its RDMA port: its own, its bond's, or the one of its PCI function."""

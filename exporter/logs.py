@@ -29,7 +29,7 @@ def set_up(level: str, form: Literal["logfmt", "json"]) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(
             {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}[level]
         ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *names: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 

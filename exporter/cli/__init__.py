@@ -6,17 +6,32 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from exporter import __version__
-from exporter.cli import generate, once, ping, serve
+from exporter.cli import capture, generate, once, ping, serve
 from exporter.cli.flags import add_flags, settings_of
+from exporter.config import Settings
 from exporter.errors import FabricError, UsageError
 
 PROGRAM = "fabric-exporter"
-VERBS = {"once": once, "ping": ping, "generate": generate}
-"""Each module has ``ABOUT``, ``add_arguments(parser)`` and ``run(arguments, settings) -> exit status``. Without a verb: serve."""
 USAGE_STATUS = 2
+
+
+class Verb(Protocol):
+    """What a module of this package offers."""
+
+    ABOUT: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's own arguments."""
+
+    def run(self, arguments: argparse.Namespace, settings: Settings) -> int:
+        """Do it; return the exit status."""
+
+
+VERBS: dict[str, Verb] = {"once": once, "capture": capture, "ping": ping, "generate": generate}
+"""What the program does besides serving."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,8 +63,8 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
     try:
         parsed = parser().parse_args(arguments)
         settings = settings_of(parsed, os.environ if environment is None else environment)
-        status: int = VERBS.get(parsed.verb, serve).run(parsed, settings)
-        return status
+        run = VERBS[parsed.verb].run if parsed.verb else serve.run
+        return run(parsed, settings)
     except FabricError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return USAGE_STATUS

@@ -9,7 +9,7 @@ raise :class:`OSError` with the kernel's errno and nothing else; what an errno m
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container, Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -45,6 +45,13 @@ class Sysfs(Protocol):
     def read_bytes(self, path: str, limit: int = 4096) -> bytes:
         """Return at most ``limit`` bytes as they are (PCI ``config``). A short answer is not an error."""
 
+    def read_folder(self, path: str, skip: Container[str] = (), first: str = "") -> list[tuple[str, str | OSError]]:
+        """Return the files of a folder, each with its text as :meth:`read` gives it or with the error of reading it.
+
+        Names in ``skip`` are not opened; ``first`` is read before the others, which come sorted. Raises what listing the
+        folder raises.
+        """
+
     def list(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a folder."""
 
@@ -56,6 +63,22 @@ class Sysfs(Protocol):
 
     def read_proc(self, path: str) -> str:
         """Return the text of a file below procfs."""
+
+
+def in_order(names: Iterable[str], skip: Container[str], first: str) -> list[str]:
+    """Return the names in the order in which :meth:`Sysfs.read_folder` reads them."""
+    return sorted((name for name in names if name not in skip), key=lambda name: (name != first, name))
+
+
+def read_one_by_one(sysfs: Sysfs, path: str, skip: Container[str], first: str) -> list[tuple[str, str | OSError]]:
+    """Read a folder by the other methods of a sysfs, for one that is not in a hurry."""
+    found: list[tuple[str, str | OSError]] = []
+    for name in in_order(sysfs.list(path), skip, first):
+        try:
+            found.append((name, sysfs.read(f"{path}/{name}")))
+        except OSError as error:
+            found.append((name, error))
+    return found
 
 
 class DriverInfo(NamedTuple):

@@ -9,7 +9,7 @@ import errno
 import os
 import posixpath
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Generic, Literal, TypeVar
@@ -34,6 +34,7 @@ from exporter.kernel import (
     RdmaLink,
     Statistics,
     Sysfs,
+    read_one_by_one,
 )
 from exporter.kernel import tree as text
 from exporter.kernel.snapshot import Snapshot
@@ -101,6 +102,9 @@ class RecordingSysfs:
 
     def read_bytes(self, path: str, limit: int = 4096) -> bytes:
         return self._reading(path, lambda: self._sysfs.read_bytes(path, limit), bytes)
+
+    def read_folder(self, path: str, skip: Container[str] = (), first: str = "") -> list[tuple[str, str | OSError]]:
+        return read_one_by_one(self, path, skip, first)
 
     def list(self, path: str) -> tuple[str, ...]:
         try:

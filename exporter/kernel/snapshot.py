@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -25,6 +25,7 @@ from exporter.kernel import (
     RdmaDevice,
     RdmaLink,
     Statistics,
+    read_one_by_one,
 )
 from exporter.kernel.tree import Tree
 
@@ -89,6 +90,9 @@ class CapturedSysfs(_Captured):
 
     def read_bytes(self, path: str, limit: int = 4096) -> bytes:
         return self._snapshot.sysfs.read_bytes(path)[:limit]
+
+    def read_folder(self, path: str, skip: Container[str] = (), first: str = "") -> list[tuple[str, str | OSError]]:
+        return read_one_by_one(self, path, skip, first)
 
     def list(self, path: str) -> tuple[str, ...]:
         return self._snapshot.sysfs.list(path)

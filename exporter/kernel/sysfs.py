@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Container
+
+from exporter.kernel import in_order
 
 PAGE = os.sysconf("SC_PAGESIZE")
 """What one read of a sysfs attribute returns at most (Documentation/filesystems/sysfs.rst: "a buffer of PAGE_SIZE")."""
@@ -34,6 +37,29 @@ class LiveSysfs:
     def read_bytes(self, path: str, limit: int = 4096) -> bytes:
         """Return at most ``limit`` bytes from one read. PCI ``config`` gives 64 without CAP_SYS_ADMIN."""
         return _read_once(_below(self._sysfs, path), limit)
+
+    def read_folder(self, path: str, skip: Container[str] = (), first: str = "") -> list[tuple[str, str | OSError]]:
+        """Return the files of a folder, each with its text or the error of reading it.
+
+        The files are opened relative to the folder: the way to a counter of a port goes through fifteen folders.
+        """
+        found: list[tuple[str, str | OSError]] = []
+        folder = os.open(_below(self._sysfs, path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in in_order(os.listdir(folder), skip, first):
+                try:
+                    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+                    try:
+                        text = os.read(file, PAGE)
+                    finally:
+                        os.close(file)
+                except OSError as error:
+                    found.append((name, error))
+                else:
+                    found.append((name, text.decode("utf-8", "replace").removesuffix("\n")))
+        finally:
+            os.close(folder)
+        return found
 
     def list(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a folder."""

@@ -60,7 +60,13 @@ def ethtool_pause(pause: Pause) -> str:
     """Return the pause settings as ``ethtool --json -I -a`` prints them."""
     frames = _known({"tx_pause_frames": pause.transmitted_frames, "rx_pause_frames": pause.received_frames})
     return _json(
-        [{**_known({"autonegotiate": pause.autoneg, "rx": pause.receive, "tx": pause.transmit}), "statistics": frames}]
+        [
+            {
+                **_known({"autonegotiate": pause.autoneg, "rx": pause.receive, "tx": pause.transmit}),
+                "exact": True,
+                "statistics": frames,
+            }
+        ]
     )
 
 

@@ -118,14 +118,21 @@ class _Pause(msgspec.Struct):
     autonegotiate: bool | None = None
     rx: bool | None = None
     tx: bool | None = None
+    exact: bool = False
     statistics: _PauseStatistics = msgspec.field(default_factory=_PauseStatistics)
 
 
 def ethtool_pause(text: str) -> Pause:
-    """Return what ``ethtool --json -I -a`` printed."""
+    """Return what ``ethtool --json -I -a`` printed, or what a capture of ours holds (``exact``).
+
+    ethtool before 6.2 prints true for every setting, whatever it is: all three true says nothing then.
+    """
     found = _only(documents(text, _Pause))
     counts = found.statistics
-    return Pause(found.autonegotiate, found.rx, found.tx, counts.rx_pause_frames, counts.tx_pause_frames)
+    settings = (found.autonegotiate, found.rx, found.tx)
+    if settings == (True, True, True) and not found.exact:
+        settings = (None, None, None)
+    return Pause(*settings, counts.rx_pause_frames, counts.tx_pause_frames)
 
 
 class _FecTotal(msgspec.Struct):

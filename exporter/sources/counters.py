@@ -13,6 +13,7 @@ from exporter.drivers.pma import PMA
 from exporter.kernel import not_there
 from exporter.model import Inventory, Labels, Metric, Netdev, RdmaPort, Reading, Series, Shape
 from exporter.sources.base import Environment, Source, Trouble, Unit
+from exporter.sources.ports import folder_of
 
 RETRY_SECONDS = 600.0
 """After how long a counter that was "not there" is asked for again: firmware that restarts says so too."""
@@ -66,38 +67,34 @@ class CounterSource(Source[RdmaPort]):
 
     def files(self, folder: str, first: str, keeper: Keeper, trouble: Trouble) -> tuple[tuple[str, ...], list[int]]:
         """Read a folder of counters, the file ``first`` before the others; return the names that gave a number, and these."""
-        try:
-            names = [name for name in self.kernel.sysfs.list(folder) if name not in SKIPPED_FILES]
-        except OSError as error:
-            trouble.note(folder, error)
-            return (), []
-        if first in names:
-            names.remove(first)
-            names.insert(0, first)
         now = self.environment.clock()
         if now >= keeper.retry_at:
             keeper.absent.clear()
             keeper.retry_at = now + RETRY_SECONDS
-        read, found, values = self.kernel.sysfs.read, [], []
-        for name in names:
-            if name in keeper.absent:
-                continue
+        try:
+            files = self.kernel.sysfs.read_folder(folder, keeper.absent | SKIPPED_FILES, first)
+        except OSError as error:
+            trouble.note(folder, error)
+            return (), []
+        found, values = [], []
+        for name, text in files:
             try:
-                text = read(f"{folder}/{name}")
-            except OSError as error:
-                if trouble.note(f"{folder}/{name}", error):
+                values.append(int(text))  # type: ignore[arg-type]  # an error is no number either
+            except (TypeError, ValueError):
+                if self.missing(f"{folder}/{name}", text, trouble):
                     keeper.absent.add(name)
-                continue
-            try:
-                values.append(int(text))
-            except ValueError:
-                if text.strip() == NO_PMA:
-                    keeper.absent.add(name)
-                else:
-                    trouble.note(f"{folder}/{name}", f"expected a number, got {text[:40]!r}")
-                continue
-            found.append(name)
+            else:
+                found.append(name)
         return keeper.same(tuple(found)), values
+
+    def missing(self, path: str, text: str | OSError, trouble: Trouble) -> bool:
+        """Return True when a file that gave no number says that there is no such counter; a failure is noted."""
+        if isinstance(text, OSError):
+            return trouble.note(path, text)
+        if text.strip() == NO_PMA:
+            return True
+        trouble.note(path, f"expected a number, got {text[:40]!r}")
+        return False
 
     def planned(
         self,
@@ -146,7 +143,7 @@ class Rdma(CounterSource):
                     raise
                 keeper.netlink = False
         if not names:
-            folder = f"class/infiniband/{subject.device}/ports/{subject.port}/hw_counters"
+            folder = f"{folder_of(subject)}/hw_counters"
             first = driver_for(subject.driver, subject.device).read_first if keeper.plan is None else keeper.first
             names, values = self.files(folder, first, keeper, trouble)
         if not names:
@@ -163,7 +160,7 @@ class Pma(CounterSource):
 
     def read(self, subject: RdmaPort, trouble: Trouble) -> list[Reading]:
         keeper = self.keeper(subject)
-        folder = f"class/infiniband/{subject.device}/ports/{subject.port}/counters"
+        folder = f"{folder_of(subject)}/counters"
         names, values = self.files(folder, "", keeper, trouble)
         if not names:
             return []

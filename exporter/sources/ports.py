@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 
 from exporter.catalogue import ports as catalogue
@@ -25,8 +25,16 @@ PHYSICAL_STATES = {
 }
 RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec")
 """``rate`` of a port (drivers/infiniband/core/sysfs.c); the width and speed words that follow mean little on Ethernet."""
+RATE_AGE = 30.0
+"""Seconds for which a rate is served again while the link stays up. Reading it is a firmware command (RDMA) or waits for RTNL
+(interfaces), and it changes only when the link comes up again."""
 BYTES_PER_GIGABIT = 125_000_000
 BYTES_PER_MEGABIT = 125_000
+
+
+def folder_of(port: RdmaPort) -> str:
+    """Return the port's folder in sysfs."""
+    return f"class/infiniband/{port.device}/ports/{port.port}"
 
 
 def state_number(text: str, names: dict[str, int]) -> int | None:
@@ -89,6 +97,30 @@ def netdev_info(netdev: Netdev) -> Series:
     )
 
 
+class Rates:
+    """Remembers the rate of each link: an answer is served again while what it depends on is the same, up to RATE_AGE."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[object, float, int | None]] = {}
+
+    def get(self, key: str, depends_on: object, read: Callable[[], int | None]) -> int | None:
+        """Return the rate, from ``read`` when it is not known any more."""
+        now = self._clock()
+        known = self._known.get(key)
+        if known is None or known[0] != depends_on or now - known[1] >= RATE_AGE:
+            known = self._known[key] = (depends_on, now, read())
+        return known[2]
+
+    def keep(self, keys: Container[str]) -> None:
+        """Forget the links that are gone."""
+        self._known = {key: known for key, known in self._known.items() if key in keys}
+
+    def forget(self, key: str) -> None:
+        """Forget the rate of a link that is down."""
+        self._known.pop(key, None)
+
+
 class Ports(Source[RdmaPort | None]):
     """State, rate and identity of each RDMA port, those that vanished included."""
 
@@ -98,11 +130,13 @@ class Ports(Source[RdmaPort | None]):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.links: dict[tuple[str, int], RdmaLink] = {}
+        self.rates = Rates(environment.clock)
         self.missing: tuple[RdmaPort, ...] = ()
 
     def begin(self, inventory: Inventory, trouble: Trouble) -> None:
         self.links = {}
         self.missing = inventory.missing
+        self.rates.keep({folder_of(port) for port in inventory.ports})
 
     def units(self, inventory: Inventory) -> Sequence[Unit[RdmaPort | None]]:
         """One unit for what netlink tells of all ports at once, then one per port."""
@@ -130,7 +164,7 @@ class Ports(Source[RdmaPort | None]):
         return self.read_port(subject, trouble)
 
     def read_port(self, port: RdmaPort, trouble: Trouble) -> list[Reading]:
-        folder = f"class/infiniband/{port.device}/ports/{port.port}"
+        folder = folder_of(port)
         link = self.links.get((port.device, port.port))
         state = link.state if link is not None else None
         physical = link.physical_state if link is not None else None
@@ -145,7 +179,11 @@ class Ports(Source[RdmaPort | None]):
             up = state == ACTIVE and physical in (None, LINK_UP)
             samples.append((series(catalogue.PORT_UP, port.labels), int(up)))
             samples.append((series(catalogue.PORT_STATE, port.labels), state))
-            rate = rate_bytes(self.text(f"{folder}/rate", trouble)) if up else None
+            rate = None
+            if up:
+                rate = self.rates.get(folder, port.identity, lambda: rate_bytes(self.text(f"{folder}/rate", trouble)))
+            else:
+                self.rates.forget(folder)
             if rate:
                 samples.append((series(catalogue.PORT_SPEED, port.labels), rate))
         if physical is not None:
@@ -169,9 +207,11 @@ class Netdevs(Source[Netdev]):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.links: dict[str, Link] = {}
+        self.rates = Rates(environment.clock)
 
     def begin(self, inventory: Inventory, trouble: Trouble) -> None:
         self.links = {}
+        self.rates.keep({netdev.name for netdev in inventory.netdevs})
         if not inventory.netdevs:
             return
         try:
@@ -190,12 +230,17 @@ class Netdevs(Source[Netdev]):
             up = False if link.up is False else link.carrier
             if up is not None:
                 samples.append((series(catalogue.NETDEV_UP, identity), int(up)))
-            speed = self.speed(subject.name, trouble) if up else None
+            speed = None
+            if up:
+                ups = (subject.identity, link.carrier_up_count)
+                speed = self.rates.get(subject.name, ups, lambda: self.speed(subject.name, trouble))
+            else:
+                self.rates.forget(subject.name)
             if speed:
                 samples.append((series(catalogue.NETDEV_SPEED, identity), speed))
-            ups, downs = link.carrier_up_count, link.carrier_down_count
-            if ups is not None and downs is not None:
-                samples.append((series(catalogue.CARRIER_CHANGES, identity), ups + downs))
+            downs = link.carrier_down_count
+            if link.carrier_up_count is not None and downs is not None:
+                samples.append((series(catalogue.CARRIER_CHANGES, identity), link.carrier_up_count + downs))
             if downs is not None:
                 samples.append((series(catalogue.LINK_DOWNS, identity), downs))
         last_down = self.environment.last_down.get(subject.ifindex)

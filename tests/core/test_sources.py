@@ -8,7 +8,7 @@ from exporter.kernel import Dcb
 from exporter.model import Inventory, Netdev, RdmaPort
 from exporter.sources.ethernet import dcb_samples
 from exporter.sources.pcie import aer_total, functions, transfers, width
-from exporter.sources.ports import PHYSICAL_STATES, STATES, rate_bytes, state_number
+from exporter.sources.ports import PHYSICAL_STATES, STATES, Rates, rate_bytes, state_number
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,24 @@ def test_the_buffer_of_a_priority_is_the_one_it_maps_to() -> None:
     assert found["fabric_priority_buffer_bytes 3"] == 2000
     assert found["fabric_priority_buffer_bytes 0"] == 1000
     assert "fabric_priority_buffer_bytes 7" not in found
+
+
+def test_a_rate_is_read_again_when_the_link_came_up_again_or_after_a_while() -> None:
+    now = 0.0
+    asked: list[int] = []
+
+    def read() -> int:
+        asked.append(1)
+        return len(asked)
+
+    rates = Rates(lambda: now)
+    assert [rates.get("eth0", 1, read), rates.get("eth0", 1, read)] == [1, 1]
+    assert rates.get("eth0", 2, read) == 2, "the carrier came up once more"
+    now = 29.9
+    assert rates.get("eth0", 2, read) == 2
+    now = 30.0
+    assert rates.get("eth0", 2, read) == 3
+    rates.forget("eth0")
+    assert rates.get("eth0", 2, read) == 4
+    rates.keep({"eth1"})
+    assert rates.get("eth0", 2, read) == 5

@@ -103,10 +103,15 @@ class Stage:
     def __init__(self, space: Namespace, folder: Path, stack: ExitStack) -> None:
         self.space, self.folder, self.stack = space, folder, stack
 
-    def exporter(self, *flags: str, ready: tuple[str, ...] = ()) -> Running:
-        """Start the exporter on 127.0.0.1:10073 and wait until it is ready; ``ready`` are curl's options to ask."""
+    def exporter(self, *flags: str, ready: tuple[str, ...] = (), wrapper: tuple[str, ...] = ()) -> Running:
+        """Start the exporter on 127.0.0.1:10073 and wait until it is ready.
+
+        ``ready`` are curl's options to ask, ``wrapper`` a command that runs it (setpriv).
+        """
         own = ("--web.listen-address=127.0.0.1:10073",)
-        program = self.stack.enter_context(running(self.space, self.folder / "exporter.log", PROGRAM, *own, *flags))
+        program = self.stack.enter_context(
+            running(self.space, self.folder / "exporter.log", *wrapper, PROGRAM, *own, *flags)
+        )
         asked = ready or ("http://127.0.0.1:10073/-/ready",)
         self.answers(program, *asked)
         return program
