@@ -58,7 +58,7 @@ class Device(NamedTuple):
     A merged NIC has several members ``(name, port)``; a plain one has itself.
     """
 
-    index: int
+    number: int
     name: str
     port: int
     link_layer: str
@@ -84,7 +84,7 @@ class NoDevice(NamedTuple):
 class VirtualDevice(NamedTuple):
     """``Made virtual device [0] name=mlx5_0+mlx5_1 speed=800000 ndevs=2``; speed in Mb/s."""
 
-    index: int
+    number: int
     name: str
     speed: int | None
     members: int
@@ -136,7 +136,7 @@ class GdrDevice(NamedTuple):
     """GPU Direct RDMA enabled or disabled for one HCA of a network (the NIC's side of it)."""
 
     network: str
-    index: int
+    number: int
     name: str
     enabled: bool
     reason: str = ""
@@ -351,7 +351,7 @@ EVENTS = (
     "wq_fatal",
     "speed_change",
 )
-"""Asynchronous events by their number (``enum ibv_event_type``); the texts are those of ``ibv_event_type_str`` (rdma-core v64)."""
+"""Asynchronous events by their number (``enum ibv_event_type``); texts: ``ibv_event_type_str`` (rdma-core v64)."""
 
 STATUSES = (
     "SUCCESS",

@@ -13,11 +13,10 @@ from exporter.nccl.facts import Fact, Record
 class Pattern:
     """One form of one line.
 
-    ``regex`` matches the message from its start (after the NCCL prefix; ``fullmatch`` is not required, a tail may follow). ``first``
-    is the fixed text that the message begins with: it finds the patterns to try, so it must be literal and as long as can
-    be. ``since`` / ``until`` are the releases that print this form (empty: from the first, to the newest known). ``make`` builds the
-    fact from the match and the record. ``examples`` are whole messages; a test proves that each matches this entry of its
-    table and no other.
+    ``regex`` matches the message from its start (after the NCCL prefix; a tail may follow). ``first`` is the fixed text that
+    the message begins with: it finds the patterns to try, so it is literal and as long as can be. ``since`` / ``until`` are
+    the releases that print this form (empty: from the first, to the newest known). ``make`` builds the fact from the match
+    and the record. ``examples`` are whole messages; a test proves that each matches this entry of its table and no other.
     """
 
     name: str
