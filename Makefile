@@ -3,7 +3,7 @@
 # make test-long  the tests that take too long for every change
 # make lint       style, format and types
 # make bench      side by side with node_exporter (root)
-# make docs       write the generated files: docs/, alerts/, dashboards/
+# make docs       write the generated files: docs/metrics.md, docs/drivers.md
 # make lock       pin the newest dependencies that pyproject.toml allows
 # make clean      remove what the others made
 #
@@ -45,7 +45,7 @@ docs: $(VENV)/.runtime
 COMPILE = $(VENV)/lock/bin/uv --quiet pip compile --universal --generate-hashes --no-annotate --upgrade \
 	--custom-compile-command "make lock" --python-version 3.11
 
-lock: $(VENV)/.runtime
+lock: | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip --quiet install $(UV)
 	$(COMPILE) pyproject.toml --output-file requirements.txt
 	$(COMPILE) pyproject.toml --extra dev --constraints requirements.txt --output-file requirements-dev.txt

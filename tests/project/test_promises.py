@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -81,6 +84,31 @@ def test_lock_files_satisfy_pyproject(lock: str, wanted: list[str]) -> None:
         name = requirement.name.lower().replace("_", "-")
         assert name in versions, f"{name} is not in {lock}: make lock"
         assert requirement.specifier.contains(versions[name]), f"{lock} pins {name} {versions[name]}: make lock"
+
+
+def third_party_imports(folder: Path) -> set[str]:
+    """Return the distributions that the modules of a package import, wherever in them, by canonical name."""
+    imported = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.partition(".")[0])
+    distributions = packages_distributions()
+    return {
+        distributions[name][0].lower().replace("_", "-") for name in imported - sys.stdlib_module_names - {folder.name}
+    }
+
+
+def test_dependencies_are_what_the_program_imports() -> None:
+    declared = {Requirement(line).name.lower() for line in PROJECT["project"]["dependencies"]}
+    assert third_party_imports(ROOT / "exporter") == declared
+
+
+def test_nothing_brings_rich_along() -> None:
+    """structlog imports rich where it is installed, and the daemon would carry 7 MB that it never uses."""
+    assert "rich" not in pinned("requirements.txt")
 
 
 def test_tests_run_what_is_shipped() -> None:
