@@ -93,9 +93,9 @@ def test_link_as_ethtool_shows_it(case: str, detected: str) -> None:
 
 
 def test_why_a_link_is_down() -> None:
-    """ETHTOOL_LINK_EXT_STATE_NO_CABLE is 5."""
-    body = attribute(2, b"\0") + attribute(5, b"\5") + attribute(6, b"\1") + number_attribute(7, 12)
-    assert decode_link_state(body) == LinkState(link=False, ext_state=5, ext_substate=1, down_count=12)
+    """ETHTOOL_LINK_EXT_STATE_LINK_TRAINING_FAILURE is 1, of its substates ..._LT_KR_LINK_INHIBIT_TIMEOUT 2."""
+    body = attribute(2, b"\0") + attribute(5, b"\1") + attribute(6, b"\2") + number_attribute(7, 12)
+    assert decode_link_state(body) == LinkState(link=False, ext_state=1, ext_substate=2, down_count=12)
 
 
 def test_standard_statistics_have_the_kernels_names() -> None:
