@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from exporter.model import Metric
 
@@ -28,7 +28,7 @@ WORDS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entry:
-    """One raw counter, or one family of them (see :func:`counter`, :func:`family`, :func:`left_out`).
+    """One raw counter, or one family of them (see :class:`Options`, :func:`counter`, :func:`family`, :func:`left_out`).
 
     Compared by identity, so that a table of hundreds is a cheap key.
     """
@@ -47,20 +47,8 @@ class Entry:
     reason: str = ""
 
 
-def counter(
-    name: str,
-    metric: Metric,
-    *,
-    labels: tuple[tuple[str, str], ...] = (),
-    scale: float = 1,
-    width: Width = "u64",
-    physical: bool = False,
-    sums: bool = False,
-    invalid: int | None = None,
-    lag_sum: bool = False,
-    alternative: bool = False,
-) -> Entry:
-    """Return the entry of one exact raw name.
+class Options(TypedDict, total=False):
+    """What an entry may say beyond its name and metric.
 
     The metric's value is ``value * scale`` (an int scale keeps integers exact). ``physical`` entries are dropped on virtual
     functions and subfunctions, whose strings exist but do not count. ``sums`` adds up all raw counters that give the same
@@ -68,44 +56,25 @@ def counter(
     over the members of a bond, which may go backwards when membership changes. ``alternative`` entries give way to an earlier
     entry of the table that feeds the same series: another spelling, or another way to count the same thing.
     """
-    return Entry(
-        name=name,
-        metric=metric,
-        labels=labels,
-        scale=scale,
-        width=width,
-        physical=physical,
-        sums=sums,
-        invalid=invalid,
-        lag_sum=lag_sum,
-        alternative=alternative,
-    )
+
+    labels: tuple[tuple[str, str], ...]
+    scale: float
+    width: Width
+    physical: bool
+    sums: bool
+    invalid: int
+    lag_sum: bool
+    alternative: bool
 
 
-def family(
-    pattern: str,
-    metric: Metric,
-    *,
-    labels: tuple[tuple[str, str], ...] = (),
-    scale: float = 1,
-    width: Width = "u64",
-    physical: bool = False,
-    sums: bool = False,
-    invalid: int | None = None,
-    alternative: bool = False,
-) -> Entry:
+def counter(name: str, metric: Metric, **options: Unpack[Options]) -> Entry:
+    """Return the entry of one exact raw name."""
+    return Entry(name=name, metric=metric, **options)
+
+
+def family(pattern: str, metric: Metric, **options: Unpack[Options]) -> Entry:
     """Return the entry of all raw names that ``pattern`` matches in full; its named groups become labels of those names."""
-    return Entry(
-        pattern=re.compile(pattern),
-        metric=metric,
-        labels=labels,
-        scale=scale,
-        width=width,
-        physical=physical,
-        sums=sums,
-        invalid=invalid,
-        alternative=alternative,
-    )
+    return Entry(pattern=re.compile(pattern), metric=metric, **options)
 
 
 def left_out(name_or_pattern: str, reason: str, *, pattern: bool = False) -> Entry:

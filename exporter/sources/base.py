@@ -124,6 +124,14 @@ class Source(Generic[T]):
         """Return the unit's readings. An OSError ends this unit only; failures of single files go to ``trouble``."""
         raise NotImplementedError  # every source says how
 
+    def text(self, path: str, trouble: Trouble) -> str:
+        """Return the text of a file of sysfs, empty where it cannot be read; a failure is noted."""
+        try:
+            return self.kernel.sysfs.read(path)
+        except OSError as error:
+            trouble.note(path, error)
+            return ""
+
 
 @lru_cache(maxsize=8192)
 def series(metric: Metric, identity: Labels, *extra: tuple[str, str]) -> Series:

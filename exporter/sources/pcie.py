@@ -87,13 +87,6 @@ class Pcie(Source[Function]):
                 samples.append((series(catalogue.PCIE_AER_ERRORS, subject.labels, ("kind", kind)), count))
         return self.shapes.reading(samples)
 
-    def text(self, path: str, trouble: Trouble) -> str:
-        try:
-            return self.kernel.sysfs.read(path)
-        except OSError as error:
-            trouble.note(path, error)
-            return ""
-
 
 class Devlink(Source[None]):
     """devlink health reporters of the NICs."""

@@ -190,13 +190,6 @@ class Ports(Source[RdmaPort | None]):
             samples.append((series(catalogue.PORT_PHYSICAL_STATE, port.labels), physical))
         return self.shapes.reading(samples)
 
-    def text(self, path: str, trouble: Trouble) -> str:
-        try:
-            return self.kernel.sysfs.read(path)
-        except OSError as error:
-            trouble.note(path, error)
-            return ""
-
 
 class Netdevs(Source[Netdev]):
     """Carrier, speed, flaps and identity of each interface."""
@@ -250,10 +243,5 @@ class Netdevs(Source[Netdev]):
 
     def speed(self, name: str, trouble: Trouble) -> int | None:
         """Return bytes per second. Virtual interfaces say -1 or EINVAL: no series."""
-        path = f"class/net/{name}/speed"
-        try:
-            text = self.kernel.sysfs.read(path)
-        except OSError as error:
-            trouble.note(path, error)
-            return None
+        text = self.text(f"class/net/{name}/speed", trouble)
         return int(text) * BYTES_PER_MEGABIT if text.isdigit() else None
