@@ -60,11 +60,12 @@ class Server:
     name: str
     command: list[str]
     port: int
+    log: Path
     process: subprocess.Popen[bytes] | None = None
 
     @contextmanager
-    def run(self, log: Path) -> Iterator[None]:
-        with log.open("wb") as output:
+    def run(self) -> Iterator[None]:
+        with self.log.open("wb") as output:
             self.process = subprocess.Popen(self.command, stdout=output, stderr=output, start_new_session=True)
         try:
             for _ in range(200):
@@ -75,7 +76,10 @@ class Server:
                         yield
                         return
                 time.sleep(0.05)
-            raise SystemExit(f"{self.name} did not start: {' '.join(self.command)}\n{log.read_text()}")
+            raise SystemExit(f"{self.name} did not start: {' '.join(self.command)}\n{self.log.read_text()}")
+        except (http.client.HTTPException, OSError) as error:
+            state = "runs" if self.process.poll() is None else f"ended with {self.process.returncode}"
+            raise SystemExit(f"{error!r}; {self.name} {state}, its log:\n{self.log.read_text()[-2000:]}") from error
         finally:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
@@ -197,7 +201,7 @@ def differences(ours: Samples, theirs: Samples) -> list[str]:
     return found
 
 
-def servers(root: Path, extra: list[str]) -> tuple[Server, Server]:
+def servers(root: Path, logs: Path, extra: list[str]) -> tuple[Server, Server]:
     ours = Path(sys.executable).with_name("fabric-exporter")
     theirs = shutil.which("prometheus-node-exporter") or "prometheus-node-exporter"
     return (
@@ -213,6 +217,7 @@ def servers(root: Path, extra: list[str]) -> tuple[Server, Server]:
                 *extra,
             ],
             10073,
+            logs / "ours.log",
         ),
         Server(
             THEIRS,
@@ -227,6 +232,7 @@ def servers(root: Path, extra: list[str]) -> tuple[Server, Server]:
                 "--web.listen-address=127.0.0.1:9100",
             ],
             9100,
+            logs / "theirs.log",
         ),
     )
 
@@ -316,9 +322,9 @@ def inside(options: argparse.Namespace) -> int:
         make_interfaces(options.pairs, options.queues)
         root = make_sysfs(folder, options.machine)
         stack.callback(unmount, root / "class/net", root / "devices", folder / "own")
-        pair = servers(root, options.exporter_flag)
+        pair = servers(root, folder, options.exporter_flag)
         for server in pair:
-            stack.enter_context(server.run(folder / f"{server.name}.log"))
+            stack.enter_context(server.run())
         records = measure(pair, root, options.scrapes, options.warm_up, options.pause)
         memory = {server.name: server.memory_bytes() for server in pair}
     unequal = differences(records[OURS]["identity"].samples, records[THEIRS]["identity"].samples)
