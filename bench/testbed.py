@@ -26,14 +26,11 @@ def make_interfaces(pairs: int, queues: int) -> None:
             ip("link", "set", end, "up")
 
 
-def make_sysfs(folder: Path, machine: Path) -> Path:
-    """Return the root of a sysfs with this namespace's interfaces and the captured machine's InfiniBand devices."""
-    own, root = folder / "own", folder / "sys"
-    own.mkdir()
-    subprocess.run(["mount", "-t", "sysfs", "sysfs", own], check=True)
-    for line in machine.read_text().splitlines():
+def write_tree(capture: Path, root: Path, below: str = "") -> None:
+    """Write the files and links of a captured sysfs (``sys.txt``) whose paths begin with ``below`` as real ones."""
+    for line in capture.read_text().splitlines():
         parsed = parse_line(line)
-        if parsed is None or not parsed[0].path.startswith("class/infiniband/"):
+        if parsed is None or not parsed[0].path.startswith(below):
             continue
         path, value = root / parsed[0].path, parsed[0].value
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,6 +38,14 @@ def make_sysfs(folder: Path, machine: Path) -> Path:
             path.write_bytes(value + b"\n")
         elif isinstance(value, Link):
             path.symlink_to(value.target)
+
+
+def make_sysfs(folder: Path, machine: Path) -> Path:
+    """Return the root of a sysfs with this namespace's interfaces and the captured machine's InfiniBand devices."""
+    own, root = folder / "own", folder / "sys"
+    own.mkdir()
+    subprocess.run(["mount", "-t", "sysfs", "sysfs", own], check=True)
+    write_tree(machine, root, "class/infiniband/")
     for name in ("class/net", "devices"):
         (root / name).mkdir(parents=True)
         subprocess.run(["mount", "--bind", own / name, root / name], check=True)

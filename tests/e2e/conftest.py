@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.stage import Namespace, Stage, made_namespace
+from tests.e2e.stage import Lab, Stage
 
 
 @pytest.fixture
-def namespace() -> Iterator[Namespace]:
-    with made_namespace() as space:
+def lab() -> Iterator[Lab]:
+    with Lab() as space:
         yield space
 
 
 @pytest.fixture
-def stage(namespace: Namespace, tmp_path: Path) -> Iterator[Stage]:
+def stage(lab: Lab, tmp_path: Path) -> Iterator[Stage]:
     with ExitStack() as stack:
-        yield Stage(namespace, tmp_path, stack)
+        yield Stage(lab, tmp_path, stack)

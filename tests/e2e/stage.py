@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,11 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
+
+from tests.namespaces import Namespace
 
 PROGRAM = Path(sys.executable).with_name("fabric-exporter")
 WAIT_SECONDS = 60.0
-NUMBERS = itertools.count()
 T = TypeVar("T")
 
 
@@ -32,19 +31,22 @@ def eventually(attempt: Callable[[], T | None], what: str) -> T:
     raise AssertionError(f"not within {WAIT_SECONDS:g} s: {what}")
 
 
-@dataclass
-class Namespace:
-    """A network namespace with a pair ``veth0`` and ``peer0`` whose statistics count frames (NAPI is on)."""
+class Lab(Namespace):
+    """A namespace with a pair ``veth0`` and ``peer0`` whose statistics count frames (NAPI is on), and without IPv6."""
 
-    name: str
-
-    def inside(self, *command: str | Path) -> list[str]:
-        return ["ip", "netns", "exec", self.name, *map(str, command)]
-
-    def run(self, *command: str | Path) -> str:
-        done = subprocess.run(self.inside(*command), capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            super().__enter__()
+            stack.callback(self.__exit__)
+            self.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
+            self.ip("link set lo up")
+            queues = "numrxqueues 4 numtxqueues 4"
+            self.ip(f"link add veth0 {queues} type veth peer name peer0 {queues}")
+            for end in ("veth0", "peer0"):
+                self.run(f"ethtool -K {end} gro on tso off")
+                self.ip(f"link set {end} up")
+            stack.pop_all()
+        return self
 
     def send_frames(self, count: int) -> None:
         """Send broadcast frames of an experimental ethertype from veth0 to peer0."""
@@ -53,24 +55,6 @@ class Namespace:
             r"[s.send(b'\xff' * 6 + b'\x02\0\0\0\0\x01\x88\xb5' + bytes(50)) for _ in range(int(sys.argv[1]))]"
         )
         self.run(sys.executable, "-c", program, str(count))
-
-
-@contextmanager
-def made_namespace() -> Iterator[Namespace]:
-    """Make a namespace and delete it afterwards."""
-    space = Namespace(f"fe-{os.getpid()}-{next(NUMBERS)}")
-    subprocess.run(["ip", "netns", "add", space.name], check=True)
-    try:
-        space.run("ip", "link", "set", "lo", "up")
-        space.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
-        queues = ("numrxqueues", "4", "numtxqueues", "4")
-        space.run("ip", "link", "add", "veth0", *queues, "type", "veth", "peer", "name", "peer0", *queues)
-        for end in ("veth0", "peer0"):
-            space.run("ethtool", "-K", end, "gro", "on", "tso", "off")
-            space.run("ip", "link", "set", end, "up")
-        yield space
-    finally:
-        subprocess.run(["ip", "netns", "delete", space.name], check=True)
 
 
 @dataclass
@@ -90,7 +74,7 @@ class Running:
 @contextmanager
 def running(space: Namespace, log: Path, *command: str | Path) -> Iterator[Running]:
     with log.open("wb") as output:
-        program = Running(subprocess.Popen(space.inside(*command), stdout=output, stderr=output), log)
+        program = Running(subprocess.Popen(space.command(*command), stdout=output, stderr=output), log)
     try:
         yield program
     finally:
@@ -100,7 +84,7 @@ def running(space: Namespace, log: Path, *command: str | Path) -> Iterator[Runni
 class Stage:
     """Starts programs in one namespace and ends them with the test."""
 
-    def __init__(self, space: Namespace, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, space: Lab, folder: Path, stack: ExitStack) -> None:
         self.space, self.folder, self.stack = space, folder, stack
 
     def exporter(self, *flags: str, ready: tuple[str, ...] = (), wrapper: tuple[str, ...] = ()) -> Running:
@@ -136,7 +120,7 @@ class Stage:
     def answers(self, program: Running, *options: str) -> None:
         def attempt() -> bool | None:
             assert program.process.poll() is None, program.log.read_text()
-            command = self.space.inside("curl", "--silent", "--fail", "--output", "/dev/null", *options)
+            command = self.space.command("curl", "--silent", "--fail", "--output", "/dev/null", *options)
             return True if subprocess.run(command, check=False).returncode == 0 else None
 
         eventually(attempt, f"an answer: curl {' '.join(options)}\n{program.log.read_text()}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.kernel.tree import Link, parse_line
+from bench.testbed import write_tree
 from tests.e2e.stage import Stage
 
 CAPTURE = Path(__file__).parent.parent / "machines/h100-8xndr-bf3bond/sys.txt"
@@ -19,16 +19,7 @@ METRICS = "http://127.0.0.1:10073/metrics"
 def tree(tmp_path: Path) -> Path:
     """A folder that looks like the sysfs of a captured machine."""
     root = tmp_path / "sys"
-    for line in CAPTURE.read_text().splitlines():
-        parsed = parse_line(line)
-        if parsed is None:
-            continue
-        path, value = root / parsed[0].path, parsed[0].value
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(value, bytes):
-            path.write_bytes(value + b"\n")
-        elif isinstance(value, Link):
-            path.symlink_to(value.target)
+    write_tree(CAPTURE, root)
     (root / "class/net").mkdir(parents=True, exist_ok=True)
     return root
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.stage import PROGRAM, Namespace, Stage, eventually
+from tests.e2e.stage import PROGRAM, Stage, eventually
+from tests.namespaces import Namespace
 
 ALL = ("--collector.ethtool.device-include=.*", "--collector.ethtool.raw-include=.*", "--collector.ethtool.max-age=0")
 METRICS = "http://127.0.0.1:10073/metrics"
@@ -72,8 +73,8 @@ def test_the_interfaces_of_this_host(tmp_path: Path) -> None:
 
 
 def add_pair(space: Namespace, name: str, queues: int) -> None:
-    count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
-    space.run("ip", "link", "add", name, *count, "type", "veth", "peer", "name", f"{name}p", *count)
+    count = f"numrxqueues {queues} numtxqueues {queues}"
+    space.ip(f"link add {name} {count} type veth peer name {name}p {count}")
 
 
 def queues_of(statistics: dict[str, float]) -> int:
@@ -103,15 +104,15 @@ def test_two_hundred_scrapes_while_everything_changes(stage: Stage) -> None:
                 queues = 1 + turn % 8
                 space.run("ethtool", "-L", name, "rx", str(queues), "tx", str(queues))
             case 1:
-                space.run("ip", "link", "set", name, "name", f"many{turn}")
+                space.ip(f"link set {name} name many{turn}")
                 name = f"many{turn}"
             case 2:
                 add_pair(space, f"new{turn}", 1 + turn % 4)
             case 3:
-                space.run("ip", "link", "delete", f"new{turn - 1}")
+                space.ip(f"link delete new{turn - 1}")
             case 4:
                 # A name is used again by another interface, with another number of queues.
-                space.run("ip", "link", "delete", name)
+                space.ip(f"link delete {name}")
                 add_pair(space, name, 8)
         page = space.run("curl", "--silent", "--fail", METRICS)
         served = raw(page)
@@ -130,7 +131,7 @@ def test_two_hundred_scrapes_while_everything_changes(stage: Stage) -> None:
 
 def test_a_renamed_interface_is_found_by_its_new_name(stage: Stage) -> None:
     stage.exporter(*ALL)
-    stage.space.run("ip", "link", "set", "veth0", "name", "lan0")
+    stage.space.ip("link set veth0 name lan0")
 
     def renamed() -> set[str] | None:
         names = set(raw(stage.space.run("curl", "--silent", METRICS)))
@@ -150,7 +151,5 @@ def test_flaps_faster_than_the_scrape_are_all_counted(stage: Stage) -> None:
         return int(next(line.rpartition(" ")[2] for line in page.splitlines() if line.startswith(changes)))
 
     before = count()
-    lines = "\n".join(f"link set peer0 {state}" for _ in range(20) for state in ("down", "up"))
-    command = stage.space.inside("ip", "-batch", "-")
-    subprocess.run(command, input=lines, text=True, check=True)
+    stage.space.batch(["link set peer0 down", "link set peer0 up"] * 20)
     eventually(lambda: True if count() == before + 40 else None, "40 carrier changes")

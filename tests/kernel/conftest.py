@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from namespaces import Namespace
+
+from tests.namespaces import Namespace
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from namespaces import Namespace
 from netlink_testing import recorded
 from pyroute2 import IPRoute
 from pyroute2.netlink.generic.ethtool import NlEthtool
@@ -15,6 +14,7 @@ from exporter.kernel import Link
 from exporter.kernel.ethtool_netlink import LiveEthtoolNetlink
 from exporter.kernel.links import LiveLinks
 from exporter.kernel.rdma import CounterDecoder
+from tests.namespaces import Namespace
 
 UP, LOOPBACK, LOWER_UP = 0x1, 0x8, 0x10000
 """IFF_UP, IFF_LOOPBACK and IFF_LOWER_UP (include/uapi/linux/if.h)."""

@@ -9,12 +9,12 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from namespaces import Namespace
 from netlink_testing import outcome, recorded
 
 from exporter.kernel import Dcb
 from exporter.kernel.dcb import LiveDcb, decode_dcb
 from exporter.kernel.netlink import attribute, nested
+from tests.namespaces import Namespace
 
 SELECTORS = {"ethtype_prio": 1, "stream_port_prio": 2, "dgram_port_prio": 3, "port_prio": 4, "dscp_prio": 5}
 MODES = {"host": 1, "lld_managed": 2, "cee": 4, "ieee": 8, "static": 16}

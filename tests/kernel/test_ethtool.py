@@ -13,10 +13,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from namespaces import Namespace
 
 from exporter.kernel import DriverInfo, Statistics
 from exporter.kernel.ethtool import LiveEthtool, decode_names
+from tests.namespaces import Namespace
 
 
 def printed(namespace: Namespace, netdev: str) -> list[tuple[str, int]]:

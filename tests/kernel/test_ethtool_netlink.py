@@ -9,7 +9,6 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from namespaces import Namespace
 from netlink_testing import outcome, recorded
 
 from exporter.kernel import Fec, LinkState, Pause, Statistics
@@ -22,6 +21,7 @@ from exporter.kernel.ethtool_netlink import (
     decode_strings,
 )
 from exporter.kernel.netlink import attribute, nested, number_attribute
+from tests.namespaces import Namespace
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from namespaces import Namespace
 from netlink_testing import outcome
 
 from exporter.kernel import Link, LinkEvent
 from exporter.kernel.links import LiveLinks, decode_default_route, decode_link
 from exporter.kernel.netlink import attribute
+from tests.namespaces import Namespace
 
 
 def by_name(namespace: Namespace) -> dict[str, Link]:

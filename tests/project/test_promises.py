@@ -88,7 +88,7 @@ def test_lock_files_satisfy_pyproject(lock: str, wanted: list[str]) -> None:
 
 def third_party_imports(folder: Path) -> set[str]:
     """Return the distributions that the modules of a package import, wherever in them, by canonical name."""
-    imported = set()
+    imported: set[str] = set()
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):

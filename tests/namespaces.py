@@ -8,7 +8,8 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 
@@ -21,17 +22,29 @@ class Namespace:
     """A network namespace made with ``ip netns``. ``with`` deletes it, and its interfaces with it."""
 
     def __init__(self) -> None:
-        self.name = f"fabric-kernel-{os.getpid()}-{next(_numbers)}"
+        self.name = f"fabric-{os.getpid()}-{next(_numbers)}"
 
-    def __enter__(self) -> Namespace:
+    def __enter__(self) -> Self:
         subprocess.run(["ip", "netns", "add", self.name], check=True)
         return self
 
     def __exit__(self, *_: object) -> None:
         subprocess.run(["ip", "netns", "delete", self.name], check=True)
 
+    def command(self, *words: str | Path) -> list[str]:
+        """Return a command that runs in the namespace, with its own /sys. A single text is split at its blanks."""
+        if len(words) == 1:
+            words = tuple(str(words[0]).split())
+        return ["ip", "netns", "exec", self.name, *map(str, words)]
+
+    def run(self, *words: str | Path) -> str:
+        """Run a command (see :meth:`command`) and return what it prints. One that fails is an AssertionError."""
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
     def ip(self, arguments: str) -> str:
-        """Run ``ip`` in the namespace and return what it prints."""
+        """Run ``ip`` on the namespace and return what it prints."""
         command = ["ip", "-n", self.name, *arguments.split()]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -39,11 +52,6 @@ class Namespace:
         """Run many ``ip`` commands in one process."""
         command = ["ip", "-n", self.name, "-batch", "-"]
         subprocess.run(command, check=True, input="\n".join(lines), text=True)
-
-    def run(self, command: str) -> str:
-        """Run a command in the namespace, with its own /sys, and return what it prints."""
-        words = ["ip", "netns", "exec", self.name, *command.split()]
-        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
     def inside(self, function: Callable[[], T]) -> T:
         """Return what the function returns in a thread that has entered the namespace; so do the threads it starts."""
