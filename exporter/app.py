@@ -17,18 +17,17 @@ from exporter.catalogue import itself
 from exporter.catalogue.declare import counter, gauge
 from exporter.catalogue.ports import COUNTER_RESETS
 from exporter.config import Settings
-from exporter.crew import Crew, Member
 from exporter.discovery import Rules, discover
 from exporter.errors import FabricError
 from exporter.kernel import Kernel
 from exporter.kernel.live import open_kernel
 from exporter.model import Inventory, Metric, Reading, Series
+from exporter.patience import Patience
 from exporter.sampler import Sampler
 from exporter.sources import SOURCES
 from exporter.sources.base import Environment, Shapes, series
 
 DISCOVERY_SECONDS = 30.0
-DISCOVERY_TIMEOUT_SECONDS = 30.0
 SETTLE_SECONDS = 0.3
 """How long link events are gathered before devices are looked for: one change makes several events."""
 FIRST_READ_SECONDS = 9.5
@@ -75,8 +74,7 @@ class Exporter:
         self.discovery_duration = 0.0
         self._shapes = Shapes()
         self._process = ProcessCollector(registry=None)
-        self._discovery_crew = Crew("fabric-discovery", most=1)
-        self._discovery: asyncio.Future[Inventory] | None = None
+        self._patience = Patience("fabric-discovery")
         self._wake = asyncio.Event()
 
     # What the web server asks
@@ -98,48 +96,16 @@ class Exporter:
     # Discovery
 
     async def discover(self) -> None:
-        """Look for devices and interfaces in the discovery's own thread.
+        """Look for devices and interfaces; what the kernel does not answer is left out, or as it was known before.
 
-        One that does not return in time leaves the old inventory in use, and no other is started until it does. Raises
-        :class:`TimeoutError` then, and whatever a fault of ours raises.
+        Raises :class:`KernelError` when too much hangs (the old inventory stays in use), and whatever a fault of ours raises.
         """
         began, previous = time.monotonic(), self.sampler.inventory
-        if self._discovery is None:
-            self._discovery = self._start_discovery(previous)
-        done, _ = await asyncio.wait([self._discovery], timeout=DISCOVERY_TIMEOUT_SECONDS)
-        if not done:
-            raise TimeoutError(f"looking for devices has taken more than {DISCOVERY_TIMEOUT_SECONDS:.0f} s")
-        discovery, self._discovery = self._discovery, None
-        inventory = discovery.result()
-        for problem in inventory.problems:
-            if problem not in previous.problems:
-                log.warning("discovery", problem=problem)
+        rules = self.rules
+        inventory = await self._patience.run(self.kernel, lambda kernel: discover(kernel, rules, previous))
         self.sampler.adopt(inventory)
         self.discovered_timestamp = time.time()
         self.discovery_duration = time.monotonic() - began
-
-    def _start_discovery(self, previous: Inventory) -> asyncio.Future[Inventory]:
-        loop = asyncio.get_running_loop()
-        found: asyncio.Future[Inventory] = loop.create_future()
-        rules = self.rules
-
-        def work(member: Member) -> None:
-            inventory, fault = None, None
-            try:
-                inventory = discover(self.kernel, rules, previous)
-            except Exception as error:
-                fault = error
-            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                loop.call_soon_threadsafe(deliver, inventory, fault)
-
-        def deliver(inventory: Inventory | None, fault: Exception | None) -> None:
-            if inventory is not None:
-                found.set_result(inventory)
-            elif fault is not None:
-                found.set_exception(fault)
-
-        self._discovery_crew.put(work)
-        return found
 
     async def first_read(self) -> None:
         """Discover, and read every source once: which source serves what is known after that."""
@@ -205,7 +171,8 @@ class Exporter:
             add(itself.SOURCE_QUARANTINED, len(lane.quarantined), source)
             add(itself.SOURCE_ERRORS, lane.errors, source)
             add(itself.SOURCE_DROPPED, sampler.dropped(lane.name), source)
-        add(itself.STUCK_WORKERS, sum(lane.stuck_workers() for lane in sampler.lanes))
+        stuck = sum(lane.stuck_workers() for lane in sampler.lanes)
+        add(itself.STUCK_WORKERS, stuck + self._patience.stuck)
         for labels, counts in list(self.environment.resets.counts.items()):
             pairs.extend((series(COUNTER_RESETS, labels, ("kind", kind)), count) for kind, count in counts.items())
         for task, restarts in self.restarts.items():

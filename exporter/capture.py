@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import shutil
@@ -17,9 +18,10 @@ from exporter.drivers import DRIVERS
 from exporter.errors import CaptureError
 from exporter.kernel import Kernel, Sysfs
 from exporter.kernel.captured import capture_files
-from exporter.kernel.recording import record
+from exporter.kernel.recording import Recording, record
 from exporter.kernel.snapshot import Snapshot
 from exporter.masking import Mask, mask_snapshot
+from exporter.patience import Patience
 
 CONTEXT = (
     "class/dmi/id/sys_vendor",
@@ -89,12 +91,12 @@ def write_capture(
     """Save all that ``exercise`` asks of the kernel it is given, and some context, in a new or empty folder.
 
     The folder appears complete or not at all, readable for its owner. ``host_names`` are masked wherever they occur. Raises
-    CaptureError when the folder is not empty or cannot be written.
+    CaptureError when the folder is not empty or cannot be written, and KernelError when too much hangs.
     """
     _check(folder)
     recording = record(kernel)
     exercise(recording.kernel)
-    read_context(recording.kernel.sysfs)
+    asyncio.run(Patience("fabric-capture").run(recording.kernel, lambda kernel: read_rest(kernel.sysfs, recording)))
     mask = Mask(secrets.token_bytes(32), host_names)
     snapshot = mask_snapshot(recording.finish(), mask)
     _write(folder, capture_files(snapshot))
@@ -113,8 +115,8 @@ def _rdma_devices(snapshot: Snapshot) -> int:
     return len(names)
 
 
-def read_context(sysfs: Sysfs) -> None:
-    """Read the context files. What is not there, or cannot be read, is no loss."""
+def read_rest(sysfs: Sysfs, recording: Recording) -> None:
+    """Read the context files and what was seen and not read. What is not there, or cannot be read, is no loss."""
     found = (path for pattern in CONTEXT for path in matches(sysfs, pattern))
     for path, _ in zip(found, range(CONTEXT_FILES), strict=False):
         with suppress(OSError):
@@ -122,6 +124,9 @@ def read_context(sysfs: Sysfs) -> None:
     for path in PROC_CONTEXT:
         with suppress(OSError):
             sysfs.read_proc(path)
+    for path in recording.sysfs.unread():
+        with suppress(OSError):
+            sysfs.read(path)
 
 
 def matches(sysfs: Sysfs, pattern: str) -> Iterator[str]:

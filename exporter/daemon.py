@@ -12,6 +12,7 @@ import structlog
 from exporter import __version__
 from exporter.app import Exporter, open_kernel_of
 from exporter.config import Settings
+from exporter.errors import FabricError
 from exporter.web.server import serve
 from exporter.web.webconfig import load_web_config
 
@@ -28,6 +29,9 @@ async def supervise(name: str, task: Callable[[], Awaitable[None]], restarts: di
         began = time.monotonic()
         try:
             await task()
+        except FabricError as error:
+            restarts[name] = restarts.get(name, 0) + 1
+            log.error("background task failed", task=name, error=str(error))  # noqa: TRY400 - told in one line
         except Exception as error:
             restarts[name] = restarts.get(name, 0) + 1
             log.exception("background task failed", task=name, error=str(error))

@@ -20,3 +20,7 @@ class ConfigError(FabricError):
 
 class CaptureError(FabricError):
     """A capture folder or file that cannot be read or written."""
+
+
+class KernelError(FabricError):
+    """The kernel of this host does not answer."""

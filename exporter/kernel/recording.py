@@ -138,13 +138,15 @@ class RecordingSysfs:
         self._add(self._snapshot.proc, path, answer.encode())
         return answer
 
+    def unread(self) -> tuple[str, ...]:
+        """Return the files that were seen and not read. Every name that was listed is to be there again, so they are read too."""
+        paths: list[str] = []
+        for seen in list(self._unread.values()):
+            paths += [path for path in sorted(seen) if not self._snapshot.sysfs.exists(path)][:UNREAD_FILES]
+        return tuple(paths)
+
     def finish(self) -> None:
-        """Read what was seen and not read, so that every name that was listed is there again."""
-        for paths in self._unread.values():
-            unread = [path for path in sorted(paths) if not self._snapshot.sysfs.exists(path)]
-            for path in unread[:UNREAD_FILES]:
-                with suppress(OSError):
-                    self.read(path)
+        """Remember nothing any more."""
         with self._lock:
             self._finished = True
 

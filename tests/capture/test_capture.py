@@ -63,6 +63,9 @@ def test_a_recording_answers_and_remembers(kernel: Kernel) -> None:
     assert asked.ethtool.statistics("eth0") == Statistics(("rx_packets",), (5,))
     assert error_of(asked.ethtool.statistics, "eth1") == errno.EIO
     assert error_of(asked.rdma.devices) == errno.EPROTONOSUPPORT
+    assert recording.sysfs.unread() == ("class/net/bonding_masters",)
+    for path in recording.sysfs.unread():
+        asked.sysfs.read(path)
     snapshot = recording.finish()
     assert [entry.path for entry in snapshot.sysfs.entries()] == [
         "class/net/bonding_masters",
