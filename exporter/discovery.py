@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from exporter.kernel import Kernel, Link, RdmaLink, not_there, pci
+from exporter.kernel import Kernel, Link, RdmaLink, not_there, pci, unsigned
 from exporter.model import Function, Inventory, Netdev, RdmaPort, Role
 
 SUBFUNCTION = re.compile(r"[a-z0-9_]+\.sf\.\d+")
-REPRESENTOR = re.compile(r"(c\d+)?pf\d+(vf|sf)\d+")
-"""``phys_port_name`` of a port that stands for a VF or SF (net/devlink; the uplink itself is ``p0``)."""
+REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
+"""``phys_port_name`` of a port that stands for another function (net/devlink/port.c; the uplink itself is ``p0``)."""
 LINK_UP = 5
 """IBTA physical port state."""
 GID_SLOTS = 16
@@ -105,7 +105,8 @@ class _Discovery:
         gpus = self.ask("PCI devices", lambda: pci.gpus(self.sysfs))
         rdma_links = self.ask("RDMA links", self.kernel.rdma.links)
         namespaces = "".join(self.ask("RDMA namespaces", lambda: (self.kernel.rdma.namespaces(),)))
-        ports = [port for device in self.devices() for port in self.ports_of(device, rdma_links)]
+        found = (port for device in self.devices() for port in self.ports_of(device, rdma_links))
+        ports = [port for port in found if not self.is_representor(port.netdev)]
         netdevs = self.netdevs(links, ports)
         ports = [self.with_members(port, netdevs) for port in ports]
         netdevs = [self.joined(netdev, ports, netdevs) for netdev in netdevs]
@@ -169,7 +170,7 @@ class _Discovery:
             where = pci.place(resolved)
             firmware = self.text(f"{folder}/fw_ver") or (netlink.firmware_version if netlink else "")
             guid = self.text(f"{folder}/node_guid") or (netlink.node_guid if netlink else "")
-            numbers = {int(number) for number in self.names(f"{folder}/ports") if number.isdigit()}
+            numbers = {number for name in self.names(f"{folder}/ports") if (number := unsigned(name)) is not None}
             if netlink is not None:
                 numbers.update(range(1, netlink.ports + 1))
             found.append(
@@ -222,8 +223,8 @@ class _Discovery:
             return parent
         base = f"class/infiniband/{device.name}/device/net"
         for name in self.names(base):
-            port = self.text(f"{base}/{name}/dev_port") or self.text(f"class/net/{name}/dev_port")
-            if port.isdigit() and int(port) + 1 == number:
+            port = unsigned(self.text(f"{base}/{name}/dev_port") or self.text(f"class/net/{name}/dev_port"))
+            if port is not None and port + 1 == number:
                 return name
         return ""
 
@@ -316,8 +317,7 @@ class _Discovery:
         """Return the interface with its RDMA port: its own, its bond's, or the one of its PCI function."""
         own = [port for port in ports if netdev.name == port.netdev or netdev.name in port.members]
         if not own and netdev.kind != "vlan":
-            number = self.text(f"class/net/{netdev.name}/dev_port")
-            wanted = int(number) + 1 if number.isdigit() else 1
+            wanted = (unsigned(self.text(f"class/net/{netdev.name}/dev_port")) or 0) + 1
             devices = self.names(f"class/net/{netdev.name}/device/infiniband")
             taken = {other.name for other in netdevs}
             own = [
@@ -333,13 +333,17 @@ class _Discovery:
             return False
         if self.rules.netdevs.include is not None:
             return True
-        if REPRESENTOR.fullmatch(self.text(f"class/net/{netdev.name}/phys_port_name")):
+        if self.is_representor(netdev.name):
             return False
         if netdev.physical or any(netdev.name == port.netdev for port in ports):
             return True
         return netdev.kind == "bond" and any(
             member in by_name and by_name[member].physical for member in netdev.members
         )
+
+    def is_representor(self, netdev: str) -> bool:
+        """True for an interface that stands for another function of the card. A port without an interface stands for itself."""
+        return bool(netdev) and REPRESENTOR.fullmatch(self.text(f"class/net/{netdev}/phys_port_name")) is not None
 
     def netdev_role(self, netdev: Netdev, role: Role, default: tuple[str, ...]) -> Role:
         rule = self.rules.of(netdev.name)
@@ -366,8 +370,7 @@ class _Discovery:
 
     def numa_node(self, device: str) -> int | None:
         """Return the NUMA node; None where the kernel says -1 (unknown) or nothing."""
-        text = self.text(f"{device}/numa_node")
-        return int(text) if text.isdigit() else None
+        return unsigned(self.text(f"{device}/numa_node"))
 
     def function(self, device: str, resolved: str, address: str) -> Function:
         """Return whether a device is a physical or virtual function or a subfunction; empty where it is not on PCI."""

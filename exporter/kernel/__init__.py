@@ -36,6 +36,18 @@ def not_there(error: OSError) -> bool:
     return error.errno in NOT_THERE
 
 
+U64 = (1 << 64) - 1
+
+
+def unsigned(text: str) -> int | None:
+    """Return the number that a file holds; None for anything but ASCII digits, or more of them than 64 bits give."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        return None
+    value = int(digits)
+    return value if value <= U64 else None
+
+
 class Sysfs(Protocol):
     """Files below two roots. Paths are relative to the root of sysfs (``class/net/eth0/mtu``) or procfs (``net/route``)."""
 

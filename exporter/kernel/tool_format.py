@@ -7,10 +7,9 @@ added: ``ports`` of an RDMA device, ``errno`` of counters that could not be read
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-import msgspec
 
 from exporter.kernel import (
     Dcb,
@@ -30,7 +29,8 @@ _PRIORITIES = 8
 
 
 def _json(document: object) -> str:
-    return msgspec.json.encode(document).decode() + "\n"
+    # ASCII: an interface's name may be any bytes, and what is no UTF-8 among them (a lone surrogate here) survives as \uDCxx.
+    return json.dumps(document, separators=(",", ":")) + "\n"
 
 
 def _known(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from exporter.kernel import (
+    U64,
     Dcb,
     DriverInfo,
     Fec,
@@ -46,7 +47,6 @@ DCB_SELECTORS = {
 """Keys of ``dcb app show`` by IEEE 802.1Qaz selector (include/uapi/linux/dcbnl.h)."""
 DCBX_FLAGS = {"host": 1, "lld_managed": 2, "cee": 4, "ieee": 8, "static": 16}
 """Keys of ``dcb dcbx show`` by flag (DCB_CAP_DCBX_*, include/uapi/linux/dcbnl.h)."""
-U64 = (1 << 64) - 1
 
 
 def documents(text: str, kind: type[T]) -> list[T]:

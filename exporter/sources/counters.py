@@ -10,7 +10,7 @@ from exporter.drivers import driver_for
 from exporter.drivers.entry import Driver, Entry
 from exporter.drivers.plan import Picker, Plan, picker
 from exporter.drivers.pma import PMA
-from exporter.kernel import not_there
+from exporter.kernel import not_there, unsigned
 from exporter.model import Inventory, Labels, Metric, Netdev, RdmaPort, Reading, Series, Shape
 from exporter.sources.base import Environment, Source, Trouble, Unit
 from exporter.sources.ports import folder_of
@@ -78,13 +78,12 @@ class CounterSource(Source[RdmaPort]):
             return (), []
         found, values = [], []
         for name, text in files:
-            try:
-                values.append(int(text))  # type: ignore[arg-type]  # an error is no number either
-            except (TypeError, ValueError):
-                if self.missing(f"{folder}/{name}", text, trouble):
-                    keeper.absent.add(name)
-            else:
+            value = unsigned(text) if isinstance(text, str) else None
+            if value is not None:
                 found.append(name)
+                values.append(value)
+            elif self.missing(f"{folder}/{name}", text, trouble):
+                keeper.absent.add(name)
         return keeper.same(tuple(found)), values
 
     def missing(self, path: str, text: str | OSError, trouble: Trouble) -> bool:
@@ -116,7 +115,7 @@ class CounterSource(Source[RdmaPort]):
                 names,
                 identity,
                 profile=self.environment.profile,
-                virtual=port.function in ("vf", "sf"),
+                virtual=port.virtual,
                 lag=bool(port.members),
                 resets=self.environment.resets,
                 earlier=earlier,
@@ -182,18 +181,27 @@ class RdmaDevice(CounterSource):
     name = "rdma_device"
     about = "counters of RDMA devices as a whole (EFA commands and keep-alives, mana congestion control)"
 
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.several_ports: frozenset[str] = frozenset()
+
     def units(self, inventory: Inventory) -> Sequence[Unit[RdmaPort]]:
         first: dict[str, Unit[RdmaPort]] = {}
+        several = set()
         for unit in super().units(inventory):
-            first.setdefault(unit.subject.device, unit)
+            if first.setdefault(unit.subject.device, unit) is not unit:
+                several.add(unit.subject.device)
+        self.several_ports = frozenset(several)
         return tuple(first.values())
 
     def read(self, subject: RdmaPort, trouble: Trouble) -> list[Reading]:
+        """What a device with one port counts is that port's: mana's congestion control, mlx5 in switchdev mode, old EFA."""
+        identity = subject.labels[:1] if subject.device in self.several_ports else subject.labels
         keeper = self.keeper(subject)
         names, values = self.files(f"class/infiniband/{subject.device}/hw_counters", "", keeper, trouble)
         if not names:
             return []
-        plan = self.planned(subject, keeper, names, lambda driver: driver.device, (("device", subject.device),))
+        plan = self.planned(subject, keeper, names, lambda driver: driver.device, identity)
         return [plan.reading(values)] if len(plan.shape) else []
 
 
@@ -263,7 +271,7 @@ class Ethtool(Source[Netdev]):
             names,
             netdev.labels,
             profile=environment.profile,
-            virtual=netdev.function in ("vf", "sf"),
+            virtual=netdev.virtual,
             resets=environment.resets,
             earlier=kept[1] if kept is not None and kept[1].identity == netdev.labels else None,
         )

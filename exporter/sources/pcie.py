@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from exporter.catalogue import ports as catalogue
+from exporter.kernel import unsigned
 from exporter.model import Inventory, Labels, Reading, Series
 from exporter.sources.base import Environment, Source, Trouble, Unit, series
 
-SPEED = re.compile(r"(\d+(?:\.\d+)?) GT/s")
+SPEED = re.compile(r"(\d{1,6}(?:\.\d+)?) GT/s", re.ASCII)
 """``current_link_speed`` (drivers/pci/pci-sysfs.c): ``32.0 GT/s PCIe``; ``Unknown`` on virtual functions."""
+WIDEST = 32
+"""Lanes of the widest link (PCI Express Base Specification, 7.5.3.6)."""
 AER = (
     ("correctable", "aer_dev_correctable", "TOTAL_ERR_COR"),
     ("nonfatal", "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL"),
@@ -46,16 +49,17 @@ def transfers(text: str) -> int | None:
 
 
 def width(text: str) -> int | None:
-    """Return the number of lanes; None for 0 and 255, which mean unknown."""
-    return int(text) if text.isdigit() and 0 < int(text) < 255 else None
+    """Return the number of lanes; None for 0, for 255 (unknown), and for 63, the register of a device off the bus."""
+    lanes = unsigned(text)
+    return lanes if lanes is not None and 0 < lanes <= WIDEST else None
 
 
 def aer_total(text: str, total: str) -> int | None:
     """Return the sum that an AER file gives in its last line."""
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        if name == total and value.isdigit():
-            return int(value)
+        if name == total:
+            return unsigned(value)
     return None
 
 

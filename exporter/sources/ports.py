@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 
 from exporter.catalogue import ports as catalogue
-from exporter.kernel import Link, RdmaLink
+from exporter.kernel import Link, RdmaLink, unsigned
 from exporter.model import Inventory, Labels, Metric, Netdev, RdmaPort, Reading, Series
 from exporter.sources.base import Environment, Source, Trouble, Unit, series
 
@@ -23,7 +23,7 @@ PHYSICAL_STATES = {
     "LinkErrorRecovery": 6,
     "Phy Test": 7,
 }
-RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec")
+RATE = re.compile(r"(\d{1,6}(?:\.\d+)?) Gb/sec", re.ASCII)
 """``rate`` of a port (drivers/infiniband/core/sysfs.c); the width and speed words that follow mean little on Ethernet."""
 RATE_AGE = 30.0
 """Seconds for which a rate is served again while the link stays up. Reading it is a firmware command (RDMA) or waits for RTNL
@@ -40,8 +40,9 @@ def folder_of(port: RdmaPort) -> str:
 def state_number(text: str, names: dict[str, int]) -> int | None:
     """Return the number of a state as sysfs prints it (``4: ACTIVE``) or as tools do (``ACTIVE``); None when it is neither."""
     number, colon, name = text.partition(":")
-    if colon and number.strip().isdigit():
-        return int(number)
+    printed = unsigned(number) if colon else None
+    if printed is not None:
+        return printed
     return names.get((name or number).strip())
 
 
@@ -244,4 +245,5 @@ class Netdevs(Source[Netdev]):
     def speed(self, name: str, trouble: Trouble) -> int | None:
         """Return bytes per second. Virtual interfaces say -1 or EINVAL: no series."""
         text = self.text(f"class/net/{name}/speed", trouble)
-        return int(text) * BYTES_PER_MEGABIT if text.isdigit() else None
+        megabits = unsigned(text)
+        return None if megabits is None else megabits * BYTES_PER_MEGABIT

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -22,6 +23,7 @@ KEPT = 4
 """How many sequences of shapes a renderer remembers."""
 
 _PLAIN = {int, float}
+_GREATEST = int(sys.float_info.max)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -53,8 +55,7 @@ class Renderer:
                 raise ValueError(f"{len(values)} values for {len(shape)} series, the first of them {shape.series[:1]}")
         self._plan = self._planned(tuple([reading.shape for reading in readings]))
         values = tuple(chain.from_iterable([reading.values for reading in readings]))
-        # One look at all values: a bool would print as True, and a sum with an infinity or a NaN in it is not finite.
-        if not (_PLAIN.issuperset(map(type, values)) and math.isfinite(sum(values))):
+        if not _plain(values):
             return self._plan.page([number(value) for value in values], openmetrics=openmetrics)
         return self._plan.page(values, openmetrics=openmetrics)
 
@@ -65,6 +66,14 @@ class Renderer:
         if len(self._plans) > KEPT:
             del self._plans[next(iter(self._plans))]
         return plan
+
+
+def _plain(values: Sequence[float]) -> bool:
+    """Return whether ``%s`` prints all values as :func:`number` does: a bool would print as True, an infinity as inf."""
+    try:
+        return _PLAIN.issuperset(map(type, values)) and math.isfinite(sum(values))
+    except OverflowError:
+        return False
 
 
 class _Plan:
@@ -118,9 +127,9 @@ def openmetrics_head(metric: Metric) -> str:
 
 
 def number(value: float) -> str:
-    """Return the value as both formats print it."""
+    """Return the value as both formats print it. An integer that no float64 holds is an infinity to Prometheus too."""
     if isinstance(value, int):
-        return str(int(value))
+        return str(int(value)) if abs(value) <= _GREATEST else "+Inf" if value > 0 else "-Inf"
     if math.isfinite(value):
         return repr(float(value))
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"

@@ -96,7 +96,9 @@ class Pages:
     async def landing(self, request: web.Request) -> web.Response:
         """Answer a person who looks what this is."""
         page = landing.page(self._scraper.inventory(), self._telemetry_path, ready=self._scraper.ready)
-        return web.Response(text=page, content_type="text/html", headers={"Content-Security-Policy": landing.POLICY})
+        headers = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": landing.POLICY}
+        # Names of interfaces may be any bytes; what is no UTF-8 among them is shown as "?".
+        return web.Response(body=page.encode("utf-8", "replace"), headers=headers)
 
 
 def answer_within(header: str) -> float:

@@ -56,7 +56,7 @@ def test_pcie_speed(text: str, speed: int | None) -> None:
     assert transfers(text) == speed
 
 
-@pytest.mark.parametrize(("text", "lanes"), [("16", 16), ("0", None), ("255", None), ("", None)])
+@pytest.mark.parametrize(("text", "lanes"), [("16", 16), ("0", None), ("63", None), ("255", None), ("", None)])
 def test_pcie_width(text: str, lanes: int | None) -> None:
     assert width(text) == lanes
 
