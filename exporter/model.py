@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 MetricType = Literal["counter", "gauge", "unknown"]
 Profile = Literal["core", "full"]
 Function = Literal["pf", "vf", "sf", ""]
+VIRTUAL: tuple[Function, ...] = ("vf", "sf")
 Role = Literal["fabric", "frontend", "storage", "unknown"]
 Labels = tuple[tuple[str, str], ...]
 """Label names with their values, in the order in which they are printed. A label that does not apply is left out."""
@@ -114,6 +115,11 @@ class RdmaPort:
         """P of design section 6: ``device`` and ``port``."""
         return (("device", self.device), ("port", str(self.port)))
 
+    @property
+    def virtual(self) -> bool:
+        """True for a virtual function or a subfunction, which shares its port with others and does not see it."""
+        return self.function in VIRTUAL
+
 
 @dataclass(frozen=True, slots=True)
 class Netdev:
@@ -143,6 +149,11 @@ class Netdev:
         if self.device and self.port is not None:
             return (("device", self.device), ("port", str(self.port)), ("netdev", self.name))
         return (("netdev", self.name),)
+
+    @property
+    def virtual(self) -> bool:
+        """True for a virtual function or a subfunction, which shares its port with others and does not see it."""
+        return self.function in VIRTUAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ Sources: drivers/infiniband/hw/efa/efa_verbs.c, drivers/net/ethernet/amazon/ena/
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from exporter.catalogue import cloud, ports, rdma
 from exporter.drivers.entry import PERCENT, Driver, counter, family, left_out
 
@@ -39,15 +37,12 @@ EFA_DEVICE = (
     ),
 )
 
-EFA_UNSPLIT = tuple(replace(entry, labels=(*entry.labels, ("port", "1"))) for entry in EFA_PORT)
-"""Before Linux 5.14 the counters of the only port are in the device's directory."""
-
 EFA = Driver(
     name="efa",
     kernel_names=("efa",),
     device_pattern="efa_.+|rdma[oPps].+",
     port=EFA_PORT,
-    device=(*EFA_DEVICE, *EFA_UNSPLIT),
+    device=(*EFA_DEVICE, *EFA_PORT),  # before Linux 5.14 the counters of the only port are in the device's directory
     notes=(
         "Loss shows in the retransmitted packets: SRD repairs it, so rx_drops (no receive posted, bad queue pair) stays still. "
         "The five counters of retransmission need Amazon's own driver, 2.17.0 or later, and a recent Nitro card.",

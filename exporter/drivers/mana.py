@@ -70,9 +70,8 @@ PORT = (
 )
 
 DEVICE = (
-    # The adapter has one port.
-    counter("sent_cnps", rdma.CNP_SENT, labels=(("port", "1"),)),
-    counter("received_ecns", rdma.ECN_MARKED, labels=(("port", "1"),)),
+    counter("sent_cnps", rdma.CNP_SENT),
+    counter("received_ecns", rdma.ECN_MARKED),
     left_out("received_cnp_count", "received_cnps of the port counts them"),
     left_out("qp_(congested|recovered)_events|rate_inc_events", "the port counts the same events", pattern=True),
 )

@@ -43,6 +43,13 @@ class InterfaceSource(Source[Netdev]):
         ]
 
 
+class PortSource(InterfaceSource):
+    """A source that asks about the port. Of a virtual function most drivers answer zeros there: it is not asked."""
+
+    def units(self, inventory: Inventory) -> Sequence[Unit[Netdev]]:
+        return [unit for unit in super().units(inventory) if not unit.subject.virtual]
+
+
 class LinkState(InterfaceSource):
     """Why a link is down, and how often it was."""
 
@@ -54,12 +61,12 @@ class LinkState(InterfaceSource):
         samples: Samples = []
         if state.ext_state is not None and not state.link:
             samples.append((series(ports.LINK_EXT_STATE, subject.labels), state.ext_state))
-        if state.down_count is not None:
+        if state.down_count is not None and not subject.virtual:
             samples.append((series(ports.LINK_DOWNS, subject.labels), state.down_count))
         return self.shapes.reading(samples)
 
 
-class Pause(InterfaceSource):
+class Pause(PortSource):
     """802.3x pause."""
 
     name = "pause"
@@ -82,7 +89,7 @@ class Pause(InterfaceSource):
         return self.shapes.reading(samples)
 
 
-class Fec(InterfaceSource):
+class Fec(PortSource):
     """Forward error correction."""
 
     name = "fec"
