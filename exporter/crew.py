@@ -10,6 +10,10 @@ import queue
 import threading
 from collections.abc import Callable
 
+import structlog
+
+log = structlog.get_logger("crew")
+
 IDLE_SECONDS = 5.0
 """After how long without work a thread that is not needed leaves."""
 
@@ -35,6 +39,7 @@ class Crew:
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._members: set[Member] = set()
         self._lock = threading.Lock()
+        self._refused = False
 
     def put(self, task: Task) -> None:
         """Have the task done, after those put before."""
@@ -48,7 +53,7 @@ class Crew:
         return not self._tasks.empty()
 
     def reinforce(self) -> None:
-        """Have one more thread work, when a task waits and there may be one more."""
+        """Have one more thread work, when a task waits and there may be one more. A task for which none could be had waits on."""
         with self._lock:
             if self.waiting() and len(self._members) < self._most:
                 self._join()
@@ -64,7 +69,15 @@ class Crew:
     def _join(self) -> None:
         member = Member()
         self._members.add(member)
-        threading.Thread(target=self._work, args=(member,), name=self._name, daemon=True).start()
+        try:
+            threading.Thread(target=self._work, args=(member,), name=self._name, daemon=True).start()
+        except RuntimeError as error:  # no memory, or as many threads as the host or the service may have
+            self._members.discard(member)
+            if not self._refused:
+                log.error("tasks wait for a thread", crew=self._name, error=str(error))  # noqa: TRY400 - told in one line
+            self._refused = True
+        else:
+            self._refused = False
 
     def _work(self, member: Member) -> None:
         while not member.dismissed:

@@ -34,6 +34,8 @@ BACKOFF_SECONDS = 30.0
 LONGEST_BACKOFF_SECONDS = 600.0
 STALE_SECONDS = 60.0
 """The longest that the last good readings of a unit are served when it cannot be read."""
+MOST_STUCK = 12
+"""Threads of one source that may hang at the same time. When so many do, the source is not read until one returns."""
 FAILURES_LOGGED = 256
 """Different failures that are logged; the rest is only counted, so that a broken device does not fill the disk."""
 
@@ -127,7 +129,11 @@ class Lane:
         held = self.quarantined.get(BEGIN)
         if held is not None and (now < held.until or held.flight.finished is None):
             return True
-        return self.source.exclusive and self.stuck_workers() > 0
+        return self.full()
+
+    def full(self) -> bool:
+        """True when as many threads hang as may."""
+        return self.stuck_workers() >= (1 if self.source.exclusive else MOST_STUCK)
 
     def _fly(self, inventory: Inventory) -> None:
         now = self.clock()
@@ -161,16 +167,21 @@ class Lane:
                     if error.errno in NEVER:
                         flight.never.append(unit.key)
                 except Exception as error:  # a fault of ours in one source must not cost the others
-                    trouble.note(unit.key, f"{type(error).__name__}: {error}")
-                    log.exception("source failed", source=self.name, unit=unit.key)
+                    self._fault(trouble, unit.key, error)
                 flight.done.append((unit.key, readings))
+        except OSError as error:
+            trouble.note(BEGIN, error)
         except Exception as error:
-            trouble.note(BEGIN, error if isinstance(error, OSError) else f"{type(error).__name__}: {error}")
-            if not isinstance(error, OSError):
-                log.exception("source failed", source=self.name)
+            self._fault(trouble, BEGIN, error)
         flight.current = None
         flight.finished = clock()
         self.landed(self, flight)
+
+    def _fault(self, trouble: Trouble, where: str, error: Exception) -> None:
+        """Note a fault of ours, and log where it is the first time that it is met."""
+        trouble.note(where, f"{type(error).__name__}: {error}")
+        if trouble.failures[-1] not in self.logged and len(self.logged) < FAILURES_LOGGED:
+            log.error("source failed", source=self.name, unit=where, exc_info=error)
 
     def land(self, flight: Flight) -> None:
         """Take over a flight's results, in the event loop."""
@@ -226,7 +237,7 @@ class Lane:
         backoff = BACKOFF_SECONDS if before is None else min(before.backoff * 2, LONGEST_BACKOFF_SECONDS)
         self.quarantined[key] = Quarantine(now + backoff, backoff, flight)
         log.error("read hangs", source=self.name, unit=key, seconds=round(now - current[1], 1), retry_in=backoff)
-        if key == BEGIN or self.source.exclusive:
+        if key == BEGIN or self.full():
             self.finished_at = now
         else:
             self._fly(flight.inventory)

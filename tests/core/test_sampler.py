@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from exporter.catalogue.ethernet import RECEIVED_DISCARDS
 from exporter.model import Inventory, Netdev, Reading, Series, Shape
-from exporter.sampler import Lane, Sampler
+from exporter.sampler import MOST_STUCK, Lane, Sampler
 from exporter.sources.base import Environment, Source, Trouble, Unit
 
 INVENTORY = Inventory(netdevs=tuple(Netdev(name, ifindex) for ifindex, name in enumerate(("eth0", "eth1", "eth2"), 1)))
@@ -193,6 +195,59 @@ async def test_a_fault_of_ours_costs_its_unit_only() -> None:
     made, lane = sampler(source, clock)
     assert served(await made.sample(None, clock() + 5)) == {"eth0": 1, "eth2": 1}
     assert (lane.success, lane.errors) == (False, 1)
+
+
+async def test_a_fault_of_ours_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def read(name: str) -> int:
+        raise ZeroDivisionError("a fault")
+
+    source, clock = Told(read), Clock()
+    made, lane = sampler(source, clock)
+    for _ in range(3):
+        await made.sample(None, clock() + 5)
+        clock.ahead += 10
+    assert lane.errors == 9
+    assert capsys.readouterr().out.count("source failed") == 3, "once for each interface"
+
+
+async def test_so_many_threads_hang_and_no_more() -> None:
+    hang = threading.Event()
+
+    def read(name: str) -> int:
+        hang.wait(60)
+        return 1
+
+    clock = Clock()
+    source = Told(read)
+    netdevs = tuple(Netdev(f"eth{number}", number) for number in range(40))
+    source.shapes_by_name = {netdev.name: Shape([Series(RECEIVED_DISCARDS, netdev.labels)]) for netdev in netdevs}
+    made, lane = sampler(source, clock, stuck_after=0.02)
+    made.adopt(Inventory(netdevs=netdevs))
+    assert await made.sample(None, clock() + 20) == []
+    assert (lane.stuck_workers(), len(source.calls)) == (MOST_STUCK, MOST_STUCK)
+    clock.ahead = 3600
+    assert await made.sample(None, clock() + 20) == []
+    assert len(source.calls) == MOST_STUCK, "read although as many threads hang as may"
+    hang.set()
+    while lane.stuck_workers():
+        await asyncio.sleep(0.01)
+    assert len(served(await made.sample(None, clock() + 20))) == len(netdevs)
+    assert lane.success
+
+
+async def test_a_host_without_room_for_a_thread_is_read_when_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, clock = Told(lambda name: 1), Clock()
+    made, lane = sampler(source, clock)
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as context:
+        context.setattr(threading.Thread, "start", refuse)
+        assert await made.sample(None, clock() + 0.2) == []
+        assert lane.success is False
+    assert served(await made.sample(None, clock() + 20)) == {"eth0": 1, "eth1": 1, "eth2": 1}
+    assert lane.success
 
 
 async def test_an_interface_that_left_is_not_served_any_more() -> None:
