@@ -1,4 +1,4 @@
-"""Decides which source serves a series that several could (design section 14, "One metric, several sources").
+"""Decides which source serves a series that several could.
 
 The catalogue lists a metric's sources, the preferred first. The first that has the series when all sources have been read once is
 kept for the life of the device: changing over would look like a reset.

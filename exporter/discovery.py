@@ -1,4 +1,4 @@
-"""Finds the ports and interfaces of this host, what they hang on and how they join (design section 5).
+"""Finds the ports and interfaces of this host, what they hang on and how they join.
 
 Sysfs says most; RDMA netlink adds what a container's sysfs lacks and what is cheaper there; rtnetlink lists the links. What one
 source cannot say, another may; what none says stays empty.
@@ -247,7 +247,7 @@ class _Discovery:
         carrier: set[str],
         up: set[tuple[str, int]],
     ) -> RdmaPort:
-        """Return the port with its role: configured, else known from before, else found (design section 5)."""
+        """Return the port with its role: configured, else known from before, else by the default route and the GPUs."""
         rule = self.rules.of(port.device, port.netdev)
         role: Role = "unknown"
         if rule is not None:
@@ -259,7 +259,7 @@ class _Discovery:
             role = "frontend"
         elif before is not None and before.role != "unknown":
             role = before.role
-        elif port.pcie_root and port.pcie_root in gpu_roots and port.function != "vf":
+        elif port.pcie_root in gpu_roots and port.function != "vf":
             lit = (port.device, port.port) in up or port.netdev in carrier or self.is_up(port)
             role = "fabric" if lit else "unknown"
         return replace(port, role=role)
@@ -291,7 +291,6 @@ class _Discovery:
                     identity=f"{link.ifindex} {where.address} {link.mac}",
                     driver=driver[0],
                     pci_address=where.address,
-                    pcie_root=where.root,
                     numa_node=self.numa_node(f"{folder}/device"),
                     firmware_version=driver[1],
                     function=self.function(f"{folder}/device", resolved, where.address),

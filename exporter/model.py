@@ -84,7 +84,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RdmaPort:
-    """One port of an RDMA device, with everything it hangs on (design section 5).
+    """One port of an RDMA device, with everything it hangs on.
 
     ``netdev`` is the bond's name for a bond. Text that is not known is empty, a number that is not known is None.
     ``index`` is the RDMA netlink device index (None: seen in sysfs only); ``identity`` names the device itself, across
@@ -112,7 +112,7 @@ class RdmaPort:
 
     @property
     def labels(self) -> Labels:
-        """P of design section 6: ``device`` and ``port``."""
+        """What RDMA knows: ``device`` and ``port``."""
         return (("device", self.device), ("port", str(self.port)))
 
     @property
@@ -130,7 +130,6 @@ class Netdev:
     identity: str = ""
     driver: str = ""
     pci_address: str = ""
-    pcie_root: str = ""
     numa_node: int | None = None
     firmware_version: str = ""
     function: Function = ""
@@ -145,7 +144,7 @@ class Netdev:
 
     @property
     def labels(self) -> Labels:
-        """N of design section 6: ``device``, ``port``, ``netdev``; the first two left out without an RDMA device."""
+        """What the NIC driver knows: ``device``, ``port``, ``netdev``; the first two left out without an RDMA device."""
         if self.device and self.port is not None:
             return (("device", self.device), ("port", str(self.port)), ("netdev", self.name))
         return (("netdev", self.name),)

@@ -1,4 +1,4 @@
-"""How a metric is declared, and the label sets that identify things (design section 5)."""
+"""How a metric is declared, and the label sets that identify things."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from exporter.catalogue.ports import SATURATED
 from exporter.drivers.entry import Entry
 from exporter.model import Labels, Metric, Profile, Reading, Series, Shape
 
-IDENTITY = ("device", "port", "netdev")
 SATURATION = {"sat4": 0xF, "sat8": 0xFF, "sat16": 0xFFFF, "sat32": 0xFFFFFFFF, "ext64": 0xFFFFFFFF}
 """The value at which a counter of that width sticks (IBTA PortCounters)."""
 WRAP = 1 << 32

@@ -28,7 +28,7 @@ NOT_THERE = frozenset(
         ENOTSUPP,
     }
 )
-"""What the kernel answers for a thing that a device, driver or kernel does not have (design section 7)."""
+"""What the kernel answers for a thing that a device, driver or kernel does not have."""
 
 
 def not_there(error: OSError) -> bool:
@@ -114,7 +114,7 @@ class Statistics(NamedTuple):
 
 
 class Ethtool(Protocol):
-    """The ethtool ioctls. ``statistics`` holds RTNL for as long as the driver needs (design section 7)."""
+    """The ethtool ioctls. ``statistics`` holds RTNL for as long as the driver needs: tens of firmware commands on mlx5."""
 
     def driver_info(self, netdev: str) -> DriverInfo: ...
 

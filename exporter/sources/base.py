@@ -47,7 +47,7 @@ class Failure(NamedTuple):
 
 
 class Trouble:
-    """The failures of one reading of a source. "Not there" is no failure (design section 7)."""
+    """The failures of one reading of a source. "Not there" is no failure (:func:`not_there`)."""
 
     __slots__ = ("failures",)
 

@@ -41,7 +41,7 @@ def test_the_core_profile_is_a_part_of_the_full_one(name: str) -> None:
     ],
 )
 def test_a_host_has_no_more_series_than_it_may(name: str, devices: str, profile: Profile, most: int) -> None:
-    """Eight NICs or 32 EFA devices, with what the exporter says of itself (design: series budget)."""
+    """Eight NICs or 32 EFA devices, with what the exporter says of itself."""
     found = golden.samples(name, profile)
     own = [sample for sample in found if not {"device", "netdev"} & dict(sample.labels).keys()]
     ports = [sample for sample in found if re.fullmatch(devices, dict(sample.labels).get("device", ""))]
