@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import structlog
 
@@ -41,6 +42,13 @@ async def supervise(name: str, task: Callable[[], Awaitable[None]], restarts: di
         pause = min(pause * 2, LONGEST_RESTART_SECONDS)
 
 
+def tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log in one line what goes wrong in the event loop itself: it has no free file descriptor for a connection, mostly."""
+    error = context.get("exception")
+    fault = error if isinstance(error, Exception) and not isinstance(error, OSError) else None
+    log.error("event loop", problem=context["message"], error=str(error or ""), exc_info=fault)
+
+
 async def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises :class:`FabricError` for what the operator must mend first."""
     web_config = load_web_config(settings.web_config_file) if settings.web_config_file else None
@@ -49,6 +57,7 @@ async def run(settings: Settings) -> None:
         exporter.web_config_success = lambda: web_config.success
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(tell)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, exporter.reload)

@@ -20,6 +20,9 @@ from exporter.web.tls import LiveContext
 from exporter.web.webconfig import WebConfigFile
 
 BACKLOG = 128
+ACCEPTED_AT_ONCE = 1
+"""What asyncio calls backlog is also how often it tries to accept before it looks at anything else. Without free descriptors each
+try fails, is logged, and schedules the next round (CPython 3.11): thousands of log lines a second, where one will do."""
 KEEPALIVE_SECONDS = 300.0
 """Longer than any usual scrape interval, so that a scraper need not shake hands each time."""
 HANDSHAKE_SECONDS = 10.0
@@ -65,10 +68,11 @@ async def listen(app: web.Application, addresses: Sequence[str], web_config: Web
             server = await asyncio.get_running_loop().create_server(
                 cast("web.Server", runner.server),
                 sock=sock,
-                backlog=BACKLOG,
+                backlog=ACCEPTED_AT_ONCE,
                 ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS if context else None,
             )
+            sock.listen(BACKLOG)
             opened.callback(server.close)
         # Undone in reverse: no new connections, then no more requests, then the sockets and their files.
         return Listeners(tuple(_url(sock, secure=secure) for sock in sockets), opened.pop_all())
