@@ -263,8 +263,14 @@ class Lane:
                     self.results[key] = (readings, now)
 
     def readings(self) -> Iterable[Reading]:
-        """Return all readings that are not stale: at most twice the scrape interval, and a minute at most."""
-        oldest = self.clock() - min(STALE_SECONDS, 2 * max(self.interval, self.source.max_age))
+        """Return all readings that are not stale: at most twice the scrape interval, and a minute at most.
+
+        What the last flight has read is served whatever its age: nobody could have it fresher.
+        """
+        now = self.clock()
+        oldest = now - min(STALE_SECONDS, 2 * max(self.interval, self.source.max_age))
+        if self.last_start is not None and not self.barred(now):
+            oldest = min(oldest, self.last_start)
         for readings, read_at in self.results.values():
             if read_at >= oldest:
                 yield from readings

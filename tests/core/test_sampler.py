@@ -173,6 +173,31 @@ async def test_the_last_good_reading_of_a_failing_unit_is_served_until_it_is_sta
     assert lane.errors == 2
 
 
+async def test_a_reading_that_may_be_served_for_long_is() -> None:
+    source, clock = Told(lambda name: 1), Clock()
+    source.max_age = 300.0
+    made, _ = sampler(source, clock)
+    await made.sample(None, clock() + 5)
+    clock.ahead = 299
+    assert served(await made.sample(None, clock() + 5)) == {"eth0": 1, "eth1": 1, "eth2": 1}
+    assert len(source.calls) == 3
+
+
+async def test_what_was_just_read_is_served_however_soon_the_scrapes_follow() -> None:
+    takes = 0.0
+
+    def read(name: str) -> int:
+        clock.ahead += takes
+        return 1
+
+    source, clock = Told(read), Clock()
+    made, _ = sampler(source, clock)
+    await made.sample(None, clock() + 60)
+    await made.sample(None, clock() + 60)
+    takes = 1.0
+    assert served(await made.sample(None, clock() + 60)) == {"eth0": 1, "eth1": 1, "eth2": 1}
+
+
 async def test_what_a_device_does_not_have_is_no_failure() -> None:
     def read(name: str) -> int:
         if name == "eth1":
