@@ -184,18 +184,29 @@ async def test_a_reading_that_may_be_served_for_long_is() -> None:
 
 
 async def test_what_was_just_read_is_served_however_soon_the_scrapes_follow() -> None:
-    takes = 0.0
+    """A source has answered, another takes ten seconds more: that is long after two intervals of scrapes without a pause."""
 
-    def read(name: str) -> int:
-        clock.ahead += takes
+    class Slow(Told):
+        name = "rdma"
+
+    slow = False
+
+    def read_slowly(name: str) -> int:
+        if slow and name == "eth0":
+            while quick_lane.flight is not None:
+                time.sleep(0.005)
+            clock.ahead += 10
         return 1
 
-    source, clock = Told(read), Clock()
-    made, _ = sampler(source, clock)
+    clock = Clock()
+    made = Sampler([Told(lambda name: 1), Slow(read_slowly)], clock=clock, stuck_after=60)
+    made.adopt(INVENTORY)
+    quick_lane = made.lanes[0]
     await made.sample(None, clock() + 60)
     await made.sample(None, clock() + 60)
-    takes = 1.0
-    assert served(await made.sample(None, clock() + 60)) == {"eth0": 1, "eth1": 1, "eth2": 1}
+    slow = True
+    await made.sample(None, clock() + 60)
+    assert served(list(quick_lane.readings())) == {"eth0": 1, "eth1": 1, "eth2": 1}
 
 
 async def test_what_a_device_does_not_have_is_no_failure() -> None:
