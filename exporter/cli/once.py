@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import os
 import sys
 import tempfile
@@ -31,22 +32,41 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.output:
         replace(Path(arguments.output), page)
     else:
-        sys.stdout.buffer.write(page)
-        sys.stdout.buffer.flush()
+        pour(page)
     return 0
 
 
+def pour(content: bytes) -> None:
+    """Write to standard output. Raises :class:`UsageError`, and BrokenPipeError when nobody reads any more."""
+    try:
+        if sys.stdout is None:  # closed: the descriptor may be something else's by now
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        with open(sys.stdout.fileno(), "wb", closefd=False) as output:
+            output.write(content)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"standard output: cannot be written: {error.strerror}") from None
+
+
 def replace(path: Path, content: bytes) -> None:
-    """Write the file so that a reader sees the old or the new content, never a part. Raises :class:`UsageError`."""
+    """Write the file so that a reader sees the old or the new content, never a part. Raises :class:`UsageError`.
+
+    A link stays, what it leads to is replaced. A device or a pipe is written to: it must not become a file.
+    """
     temporary = ""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(content)
+            return
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".fabric-exporter.", delete=False) as file:
             temporary = file.name
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), MODE)
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except OSError as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)

@@ -179,3 +179,30 @@ def test_a_reader_that_stops_early_is_no_traceback() -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, check=False)
     assert (len(done.stdout), done.stderr) == (10, "")
+
+
+def test_once_replaces_what_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real.prom").write_text("old\n")
+    (tmp_path / "link.prom").symlink_to("real.prom")
+    replace(tmp_path / "link.prom", b"new\n")
+    assert (tmp_path / "link.prom").is_symlink()
+    assert (tmp_path / "real.prom").read_bytes() == b"new\n"
+
+
+def test_once_does_not_put_a_file_in_the_place_of_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    replace(pipe, b"page\n")
+    assert os.read(reader, 100) == b"page\n"
+    assert pipe.is_fifo()
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("redirection", "reason"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+)
+def test_a_standard_output_that_cannot_be_written_is_one_line(redirection: str, reason: str) -> None:
+    command = f"{Path(sys.executable).parent}/fabric-exporter once --capture={MACHINE} {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"fabric-exporter: standard output: cannot be written: {reason}\n")
