@@ -161,17 +161,27 @@ def _check(folder: Path) -> None:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Write the files beside the folder, then put them in its place in one step."""
+    """Write the files in a temporary folder, then put it in the folder's place.
+
+    One that is there may be a mount point (a container's volume), which nothing can take the place of: the files go into it.
+    """
+    there = folder.exists()
     try:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.absolute().parent))
+        where = folder if there else folder.absolute().parent
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=where))
     except OSError as error:
         raise CaptureError(f"{folder}: cannot be made: {error.strerror}") from None
     try:
         for name, text in files.items():
             path = temporary / name
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.touch(0o600)
             path.write_text(text, "utf-8", "surrogateescape")
-        os.rename(temporary, folder)
+        if there:
+            for path in sorted(temporary.iterdir()):
+                os.rename(path, folder / path.name)
+        else:
+            os.rename(temporary, folder)
     except OSError as error:
         raise CaptureError(f"{folder}: cannot be written: {error.strerror}") from None
     finally:

@@ -104,9 +104,15 @@ def test_a_capture_answers_like_the_kernel_it_is_of(kernel: Kernel, tmp_path: Pa
 
 
 def test_an_empty_folder_is_taken(kernel: Kernel, tmp_path: Path) -> None:
-    (tmp_path / "capture").mkdir()
-    write_capture(kernel, exercise, tmp_path / "capture")
-    assert (tmp_path / "capture/sys.txt").exists()
+    folder = tmp_path / "capture"
+    folder.mkdir()
+    inode = folder.stat().st_ino
+    write_capture(kernel, exercise, folder)
+    assert load_capture(folder).problems == ()
+    assert folder.stat().st_ino == inode, "the folder may be a mount point: it stays the same"
+    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
+    assert set(files.values()) == {0o600, 0o700}, files
+    assert not [name for name in files if name.startswith(".")]
 
 
 def test_nothing_is_left_of_a_capture_that_failed(kernel: Kernel, tmp_path: Path) -> None:
