@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
+import structlog
 
 from exporter.catalogue.ethernet import RECEIVED_DISCARDS
 from exporter.model import Inventory, Netdev, Reading, Series, Shape
@@ -233,17 +234,19 @@ async def test_a_fault_of_ours_costs_its_unit_only() -> None:
     assert (lane.success, lane.errors) == (False, 1)
 
 
-async def test_a_fault_of_ours_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_fault_of_ours_is_logged_once() -> None:
     def read(name: str) -> int:
         raise ZeroDivisionError("a fault")
 
     source, clock = Told(read), Clock()
     made, lane = sampler(source, clock)
-    for _ in range(3):
-        await made.sample(None, clock() + 5)
-        clock.ahead += 10
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            await made.sample(None, clock() + 5)
+            clock.ahead += 10
     assert lane.errors == 9
-    assert capsys.readouterr().out.count("source failed") == 3, "once for each interface"
+    failed = [log["unit"] for log in logs if log["event"] == "source failed"]
+    assert sorted(failed) == ["eth0", "eth1", "eth2"], "once for each interface"
 
 
 async def test_so_many_threads_hang_and_no_more() -> None:
