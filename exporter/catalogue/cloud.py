@@ -32,10 +32,22 @@ EFA_REQUEST_ERRORS = counter(
     (*P, "operation"),
     "RDMA reads and writes of EFA that completed in error.",
 )
-EFA_ADMIN = counter(
-    "fabric_efa_admin_commands_total",
-    ("device", "result"),
-    "Administrative commands of the EFA device. Reading its statistics itself raises submitted and completed.",
+EFA_COMMANDS_SUBMITTED = counter(
+    "fabric_efa_admin_commands_submitted_total",
+    ("device",),
+    "Administrative commands given to the EFA device. Reading its statistics takes some of them itself.",
+    profile="full",
+)
+EFA_COMMANDS_COMPLETED = counter(
+    "fabric_efa_admin_commands_completed_total",
+    ("device",),
+    "Administrative commands that the EFA device has answered.",
+    profile="full",
+)
+EFA_COMMAND_ERRORS = counter(
+    "fabric_efa_admin_command_errors_total",
+    ("device",),
+    "Administrative commands that failed on the EFA device.",
     profile="full",
 )
 EFA_ADMIN_TIMEOUTS = counter(
@@ -64,8 +76,15 @@ SRD_MODE = gauge(
 SRD_UTILIZATION = gauge(
     "fabric_ena_srd_utilization_ratio", N, "Share of the SRD connection memory in use.", profile="full"
 )
-SRD_PACKETS = counter(
-    "fabric_ena_srd_packets_total", (*N, "kind"), "Packets by ENA Express: tx, eligible_tx, rx.", profile="full"
+SRD_RECEIVED = counter("fabric_ena_srd_received_packets_total", N, "Packets received by ENA Express.", profile="full")
+SRD_TRANSMITTED = counter(
+    "fabric_ena_srd_transmitted_packets_total", N, "Packets transmitted by ENA Express.", profile="full"
+)
+SRD_ELIGIBLE = counter(
+    "fabric_ena_srd_eligible_packets_total",
+    N,
+    "Packets transmitted that could have gone by ENA Express, whether they did or not.",
+    profile="full",
 )
 THROTTLED = counter(
     "fabric_cloud_throttled_packets_total",

@@ -177,9 +177,7 @@ COS_DISCARDS = counter(
     "Packets dropped on arrival per hardware class of service (not the same number as the priority).",
     profile="full",
 )
-RECEIVED_BYTES = counter(
-    "fabric_netdev_received_bytes_total", N, "Bytes received on the wire, RDMA included.", profile="full"
-)
+RECEIVED_BYTES = counter("fabric_netdev_received_bytes_total", N, "Bytes received on the wire, RDMA included.")
 TRANSMITTED_BYTES = counter(
     "fabric_netdev_transmitted_bytes_total", N, "Bytes transmitted on the wire, RDMA included.", profile="full"
 )
@@ -265,7 +263,6 @@ OVERSIZE = counter(
     "fabric_netdev_oversize_packets_total",
     N,
     "Packets received that were longer than the MTU allows: a jumbo frame mismatch.",
-    profile="full",
     sources=("ethtool", "standard"),
 )
 FEC_CORRECTIONS = counter(

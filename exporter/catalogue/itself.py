@@ -16,7 +16,9 @@ SOURCE_QUARANTINED = gauge(
 )
 SOURCE_ERRORS = counter("fabric_source_read_errors_total", SOURCE, "Reads that failed or hung; one file is one read.")
 SOURCE_DROPPED = counter(
-    "fabric_source_dropped_series_total", SOURCE, "Series that were not served: a name twice, or over the limit."
+    "fabric_source_dropped_series_total",
+    SOURCE,
+    "Series that were not served because another reading had them already.",
 )
 STUCK_WORKERS = gauge(
     "fabric_exporter_stuck_workers", (), "Worker threads that wait in the kernel for a read that does not return."

@@ -183,7 +183,7 @@ HEALTHY = gauge(
 HEALTH_ERRORS = counter(
     "fabric_device_health_errors_total",
     (*N, "pci_address", "reporter"),
-    "Errors that a devlink health reporter counted (firmware, tx and rx queues).",
+    "Errors that a devlink health reporter counted: firmware and device, in the full profile the port's queues too.",
     sources=("devlink",),
 )
 HEALTH_RECOVERIES = counter(

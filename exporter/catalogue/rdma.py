@@ -157,9 +157,12 @@ OBJECTS_PEAK = gauge(
     profile="full",
 )
 ADMIN_COMMANDS = counter(
-    "fabric_rdma_admin_commands_total",
-    (*P, "result"),
-    "Administrative commands of the RDMA device by result.",
+    "fabric_rdma_admin_commands_total", P, "Administrative commands given to the RDMA device.", profile="full"
+)
+ADMIN_COMMAND_ERRORS = counter(
+    "fabric_rdma_admin_command_errors_total",
+    P,
+    "Administrative commands that failed on the RDMA device.",
     profile="full",
 )
 ECN_MARKED = counter(

@@ -26,9 +26,9 @@ EFA_PORT = (
 )
 
 EFA_DEVICE = (
-    counter("submitted_cmds", cloud.EFA_ADMIN, labels=(("result", "submitted"),)),
-    counter("completed_cmds", cloud.EFA_ADMIN, labels=(("result", "completed"),)),
-    counter("cmds_err", cloud.EFA_ADMIN, labels=(("result", "failed"),)),
+    counter("submitted_cmds", cloud.EFA_COMMANDS_SUBMITTED),
+    counter("completed_cmds", cloud.EFA_COMMANDS_COMPLETED),
+    counter("cmds_err", cloud.EFA_COMMAND_ERRORS),
     counter("no_completion_cmds", cloud.EFA_ADMIN_TIMEOUTS),
     counter("keep_alive_rcvd", cloud.EFA_KEEPALIVES),
     family(
@@ -58,7 +58,9 @@ ENA_ETHTOOL = (
     counter("conntrack_allowance_available", cloud.CONNTRACK_AVAILABLE, width="gauge"),
     counter("ena_srd_mode", cloud.SRD_MODE, width="gauge"),
     counter("ena_srd_resource_utilization", cloud.SRD_UTILIZATION, scale=PERCENT, width="gauge"),
-    family("ena_srd_(?P<kind>tx|eligible_tx|rx)_pkts", cloud.SRD_PACKETS),
+    counter("ena_srd_rx_pkts", cloud.SRD_RECEIVED),
+    counter("ena_srd_tx_pkts", cloud.SRD_TRANSMITTED),
+    counter("ena_srd_eligible_tx_pkts", cloud.SRD_ELIGIBLE),
     counter("tx_timeout", ports.WATCHDOG, width="sw64"),
     counter("total_resets", ports.DEVICE_RESETS, width="sw64"),
     counter("wd_expired", ports.DRIVER_ERRORS, labels=(("kind", "keepalive_missing"),), width="sw64"),

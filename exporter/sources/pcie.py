@@ -117,6 +117,8 @@ class Devlink(Source[None]):
             name = reporter.reporter if reporter.port is None else f"{reporter.reporter}/{reporter.port}"
             if identity is None or (reporter.name, name) in seen:
                 continue
+            if reporter.port is not None and self.environment.profile == "core":
+                continue  # a port's reporters watch the queues of the kernel's own traffic
             seen.add((reporter.name, name))
             extra = (("pci_address", reporter.name), ("reporter", name))
             if reporter.healthy is not None:

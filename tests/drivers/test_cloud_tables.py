@@ -63,9 +63,9 @@ class TestEfa:
             "create_qp_err": 6,
         }
         assert served(aws.EFA.device, counters, DEVICE) == {
-            'fabric_efa_admin_commands_total{result="submitted"}': 1,
-            'fabric_efa_admin_commands_total{result="completed"}': 2,
-            'fabric_efa_admin_commands_total{result="failed"}': 3,
+            "fabric_efa_admin_commands_submitted_total": 1,
+            "fabric_efa_admin_commands_completed_total": 2,
+            "fabric_efa_admin_command_errors_total": 3,
             "fabric_efa_admin_timeouts_total": 4,
             "fabric_efa_keepalives_total": 5,
             'fabric_efa_verb_errors_total{verb="create_qp"}': 6,
@@ -116,7 +116,7 @@ class TestEna:
             "fabric_ena_conntrack_allowance_available": 136812,
             "fabric_ena_srd_mode_id": 3,
             "fabric_ena_srd_utilization_ratio": 0.5,
-            'fabric_ena_srd_packets_total{kind="eligible_tx"}': 7,
+            "fabric_ena_srd_eligible_packets_total": 7,
             "fabric_netdev_device_resets_total": 2,
             'fabric_netdev_driver_errors_total{kind="missing_tx_cmpl"}': 1,
         }

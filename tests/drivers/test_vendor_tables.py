@@ -448,5 +448,5 @@ class TestHns:
             "fabric_cnp_sent_packets_total": 3,
             "fabric_cnp_handled_packets_total": 4,
             'fabric_rdma_congestion_control_events_total{event="ecn_doorbell"}': 5,
-            'fabric_rdma_admin_commands_total{result="failed"}': 8,
+            "fabric_rdma_admin_command_errors_total": 8,
         }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import synthetic_names as listed
 
-from exporter.kernel import Dcb, DriverInfo, Fec, LinkState, Pause, RdmaDevice, RdmaLink, Statistics
+from exporter.kernel import Dcb, DriverInfo, Fec, HealthReporter, LinkState, Pause, RdmaDevice, RdmaLink, Statistics
 from exporter.kernel import Link as Interface
 from exporter.kernel.captured import capture_files
 from exporter.kernel.snapshot import Snapshot
@@ -284,13 +284,17 @@ def gpu_and_slots(host: Host, bus: str, numa: int, slots: int) -> list[str]:
 
 
 BUSES = ("15", "26", "3a", "4d", "97", "a9", "bc", "d0")
+MLX5_REPORTERS = ((None, "fw"), (None, "fw_fatal"), (None, "vnic"), (65535, "tx"), (65535, "rx"))
+"""devlink health reporters of a physical function: three of the device, two of its port."""
 
 
 def mlx5_roce() -> Host:
     host = Host()
     ethtool = (*listed.MLX5_HEAD, *listed.MLX5_PHYSICAL, *listed.MLX5_PFC, *listed.MLX5_TAIL)
+    slots = []
     for number, bus in enumerate(BUSES):
         (slot,) = gpu_and_slots(host, bus, number // 4, 1)
+        slots.append(slot)
         folder = host.function(f"{slot}.0", NIC, "0x15b3", "0x1021", driver="mlx5_core", numa=number // 4)
         host.aer(folder)
         name, up = f"ens{number + 1}f0np0", number != 7
@@ -316,6 +320,15 @@ def mlx5_roce() -> Host:
             virtual_function(host, slot, folder)
     bond(host)
     host.snapshot.default_routes = ("bond0",)
+    addresses = [f"{slot.rpartition('/')[2]}.0" for slot in slots]
+    broken = (addresses[7], "fw_fatal")
+    host.snapshot.health_reporters = tuple(
+        HealthReporter(
+            "pci", address, port, name, (address, name) != broken, host.value("error"), host.value("recover")
+        )
+        for address in addresses
+        for port, name in MLX5_REPORTERS
+    )
     return host
 
 
@@ -548,7 +561,8 @@ SYNTHETIC: dict[str, tuple[Callable[[], Host], str]] = {
         mlx5_roce,
         "eight 400G ConnectX-7 and eight GPUs, a pair below each PCIe switch; PFC on priority 3, traffic on 0, 3 and 6;\n"
         "  `mlx5_7` without a cable (its rate then reads 40 Gb/sec); a virtual function `mlx5_8`; `mlx5_bond_0` over two\n"
-        "  ports with 802.3x pause, which carries the default route; optional counters on `mlx5_0`",
+        "  ports with 802.3x pause, which carries the default route; optional counters on `mlx5_0`;\n"
+        "  devlink health reporters, that of `mlx5_7`'s firmware in error",
     ),
     "efa-p5": (
         efa_p5,
