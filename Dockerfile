@@ -22,7 +22,7 @@ LABEL org.opencontainers.image.title="fabric-exporter" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /opt/fabric-exporter /opt/fabric-exporter
-ENV PATH=/opt/fabric-exporter/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+ENV PATH=/opt/fabric-exporter/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 FABRIC_EXPORTER_REVISION=${REVISION}
 USER 65534:65534
 EXPOSE 10073
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["fabric-exporter", "ping"]

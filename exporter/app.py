@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ DISCOVERY_SECONDS = 30.0
 SETTLE_SECONDS = 0.3
 """How long link events are gathered before devices are looked for: one change makes several events."""
 FIRST_READ_SECONDS = 9.5
+REVISION = os.environ.get("FABRIC_EXPORTER_REVISION", "")
+"""The commit that a container image was built from, told by its Dockerfile."""
 
 log = structlog.get_logger("fabric-exporter")
 
@@ -183,7 +186,8 @@ class Exporter:
         add(itself.DISCOVERY_DURATION, self.discovery_duration)
         if self.inventory().rdma_namespaces:
             add(itself.RDMA_NAMESPACES, int(self.inventory().rdma_namespaces == "shared"))
-        add(itself.BUILD_INFO, 1, ("version", __version__), ("python_version", platform.python_version()))
+        built = {"version": __version__, "revision": REVISION, "python_version": platform.python_version()}
+        add(itself.BUILD_INFO, 1, *(pair for pair in built.items() if pair[1]))
         return self._shapes.reading(pairs)
 
     def process(self) -> list[Reading]:

@@ -214,7 +214,7 @@ REPRESENTORS = (
 
 DRIVER = Driver(
     name="mlx5",
-    kernel_names=("mlx5_core", "mlx5_ib"),
+    kernel_names=("mlx5_core", "mlx5_ib", "mlx5_core[ib_ipoib]", "mlx5e_rep"),  # IPoIB; the uplink in switchdev mode
     device_pattern=r"mlx5_.+",
     ethtool=(*SOFTWARE, *DEVICE, *PHYSICAL, *PCIE, *PRIORITIES, *PAUSE, *QUEUES),
     port=(*Q_COUNTERS, *CONGESTION, *OPTIONAL, *REPRESENTORS),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter import app, daemon
+from exporter import __version__, app, daemon
 from exporter.app import Exporter
 from exporter.catalogue import itself
 from exporter.config import Settings
@@ -96,6 +96,12 @@ async def test_a_background_task_that_fails_is_counted_and_started_again(monkeyp
         await asyncio.sleep(0.01)
     assert (runs, restarts["links"]) == (3, 2)
     supervised.cancel()
+
+
+async def test_it_says_what_it_was_built_from_when_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert value(made().itself(), itself.BUILD_INFO, revision="0e69a27") is None
+    monkeypatch.setattr(app, "REVISION", "0e69a27")
+    assert value(made().itself(), itself.BUILD_INFO, version=__version__, revision="0e69a27") == 1
 
 
 async def test_once_has_no_process_metrics() -> None:

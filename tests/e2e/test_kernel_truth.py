@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -142,14 +143,19 @@ def test_a_renamed_interface_is_found_by_its_new_name(stage: Stage) -> None:
 
 def test_flaps_faster_than_the_scrape_are_all_counted(stage: Stage) -> None:
     stage.exporter(*ALL)
-    changes = 'fabric_port_carrier_changes_total{netdev="veth0"}'
 
-    def count() -> int:
-        page = stage.space.run(
-            "curl", "--silent", METRICS + "?collect[]=netdevs".replace("[", "%5B").replace("]", "%5D")
-        )
-        return int(next(line.rpartition(" ")[2] for line in page.splitlines() if line.startswith(changes)))
+    def served(name: str) -> float | None:
+        page = stage.space.run("curl", "--silent", f"{METRICS}?collect%5B%5D=netdevs")
+        series = f'{name}{{netdev="veth0"}} '
+        return next((float(line[len(series) :]) for line in page.splitlines() if line.startswith(series)), None)
 
+    def count() -> float:
+        return served("fabric_port_carrier_changes_total") or 0
+
+    assert served("fabric_port_last_down_timestamp_seconds") is None
+    began = time.time()
     before = count()
     stage.space.batch(["link set peer0 down", "link set peer0 up"] * 20)
     eventually(lambda: True if count() == before + 40 else None, "40 carrier changes")
+    went_down = eventually(lambda: served("fabric_port_last_down_timestamp_seconds"), "when the link was last down")
+    assert began <= went_down <= time.time()
