@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from typing import Literal
@@ -29,9 +30,19 @@ def set_up(level: str, form: Literal["logfmt", "json"]) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(
             {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}[level]
         ),
-        logger_factory=lambda *names: structlog.PrintLogger(sys.stderr),
+        logger_factory=lambda *names: Lines(),
         cache_logger_on_first_use=False,
     )
+
+
+class Lines:
+    """Writes lines to standard error. A disk that is full, or a pipe that nobody reads any more, costs lines, not the daemon."""
+
+    def msg(self, line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: closed
+            print(line, file=sys.stderr, flush=True)
+
+    debug = info = warning = error = critical = msg
 
 
 def _plain(

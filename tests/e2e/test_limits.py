@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
 
+import pytest
+
 from tests.e2e.stage import Stage, eventually
 
 METRICS = "http://127.0.0.1:10073/metrics"
+
+
+@pytest.mark.parametrize("log", [">/dev/full", "> >(head -c 1 >/dev/null)"], ids=["full disk", "nobody reads"])
+def test_a_log_that_cannot_be_written_costs_no_metrics(stage: Stage, log: str) -> None:
+    exporter = stage.exporter(wrapper=("bash", "-c", f'exec "$@" 2{log}', "bash"))
+    for _ in range(2):
+        exporter.process.send_signal(signal.SIGHUP)  # each is logged
+        time.sleep(0.3)
+    page = stage.space.run("curl", "--silent", "--fail", METRICS)
+    assert 'fabric_source_success{source="netdevs"} 1' in page
+    exporter.process.terminate()
+    assert exporter.process.wait(30) in (0, 120)  # 120: the interpreter could not flush standard error
+
+
 CONNECT = """
 import socket, sys
 held = [socket.create_connection(("127.0.0.1", 10073)) for _ in range(60)]
