@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
 
+import pytest
+
 T = TypeVar("T")
 
 _CLONE_NEWNET = 0x40000000
@@ -19,12 +21,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Namespace:
-    """A network namespace made with ``ip netns``. ``with`` deletes it, and its interfaces with it."""
+    """A network namespace made with ``ip netns``. ``with`` deletes it, and its interfaces with it.
+
+    A test that wants one is skipped when not run as root.
+    """
 
     def __init__(self) -> None:
         self.name = f"fabric-{os.getpid()}-{next(_numbers)}"
 
     def __enter__(self) -> Self:
+        if os.geteuid() != 0:
+            pytest.skip("making a network namespace needs root")
         subprocess.run(["ip", "netns", "add", self.name], check=True)
         return self
 
