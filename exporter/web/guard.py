@@ -44,18 +44,23 @@ class Guard:
         app.on_response_prepare.append(self._dress)
 
     async def _pass(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._in_flight >= self._max_requests and request.path not in HEALTH:
-            return line(503, f"{self._max_requests} requests are being answered, try again later")
-        self._in_flight += 1
         try:
             if self._web_config is None:
-                return await handler(request)
+                return await self._limited(request, handler)
             return await self._configured(self._web_config.in_force(), request, handler)
         except web.HTTPException:
             raise
         except Exception:
             log.exception("request failed", path=request.path)
             return line(500, "internal error, see the exporter's log")
+
+    async def _limited(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer, unless too many are being answered. Whoever has no password does not count: guesses would keep others out."""
+        if self._in_flight >= self._max_requests and request.path not in HEALTH:
+            return line(503, f"{self._max_requests} requests are being answered, try again later")
+        self._in_flight += 1
+        try:
+            return await handler(request)
         finally:
             self._in_flight -= 1
 
@@ -73,7 +78,7 @@ class Guard:
         ):
             challenge = 'Basic realm="fabric-exporter", charset="UTF-8"'
             return line(401, "user and password expected", **{"WWW-Authenticate": challenge})
-        response = await handler(request)
+        response = await self._limited(request, handler)
         if outdated:
             response.force_close()
         return response

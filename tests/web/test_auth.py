@@ -115,7 +115,7 @@ async def test_what_is_remembered_is_bounded() -> None:
 async def test_guesses_are_checked_one_at_a_time_and_delay_nobody_else(
     users: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(config=users) as site:
+    async with serving(config=users, max_requests=3) as site:
         known = {"Authorization": basic("alice", "blå")}
         assert (await site.get(headers=known))[0] == 200
 
