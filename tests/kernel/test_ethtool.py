@@ -222,7 +222,9 @@ def test_nobody_waits_for_ever_behind_a_call_that_does_not_return() -> None:
 def test_the_socket_goes_with_its_object() -> None:
     def sockets() -> set[str]:
         links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
-        return {target for link in links if os.path.islink(link) and (target := os.readlink(link)).startswith("socket:")}
+        return {
+            target for link in links if os.path.islink(link) and (target := os.readlink(link)).startswith("socket:")
+        }
 
     before = sockets()
     ethtool = LiveEthtool()
