@@ -16,7 +16,9 @@ class Record(NamedTuple):
     """One line after its wrappers are off and its prefix is read (``src/debug.cc``).
 
     ``host``, ``pid`` and ``tid`` are empty or 0 where the prefix is lost; ``device`` is the CUDA device of the logging thread
-    (never of an asynchronous event); ``location`` is a WARN's file and line; ``timestamp`` is as printed, without a zone.
+    (never of an asynchronous event); ``location`` is a WARN's file and line. ``timestamp`` is the container runtime's where there
+    is one (RFC 3339), else NCCL's as printed, without a zone. ``level`` is empty for the echo of an error that a framework
+    prints (``Last error:``) and for the version it names.
     """
 
     level: Level
@@ -88,6 +90,18 @@ class VirtualDevice(NamedTuple):
     name: str
     speed: int | None
     members: int
+
+
+class Hardware(NamedTuple):
+    """A physical device of NET/IB: its number, PCI path under /sys and speed in Mb/s (2.27.3 and later, subsystem NET)."""
+
+    number: int
+    name: str
+    port: int
+    link_layer: str
+    provider: str
+    speed: int
+    pci_path: str
 
 
 class Channel(NamedTuple):
@@ -263,7 +277,7 @@ class Resiliency(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Something else that went wrong, by class: memlock, shm, bootstrap, socket, plugin, verbs, cuda, nvls, version, ...
+    """Something else that went wrong; ``kind`` is one of FAILURES.
 
     ``consequence`` marks what follows from an earlier error (proxy, abort, closed sockets). ``code`` is an errno or result
     code, ``peer`` an address or host name, both where printed.
@@ -304,6 +318,7 @@ Fact = (
     | Devices
     | NoDevice
     | VirtualDevice
+    | Hardware
     | Channel
     | Local
     | Collnet
@@ -328,6 +343,28 @@ Fact = (
     | Noise
 )
 
+FAILURES = (
+    "abort",
+    "bootstrap",
+    "cuda",
+    "device",
+    "memlock",
+    "nvlink",
+    "other",
+    "plugin",
+    "protocol",
+    "proxy",
+    "resiliency",
+    "setting",
+    "shm",
+    "socket",
+    "timeout",
+    "topology",
+    "verbs",
+    "version",
+)
+"""Classes of failures; ``other`` is a WARN that no table knows."""
+
 EVENTS = (
     "cq_error",
     "qp_fatal",
@@ -351,7 +388,7 @@ EVENTS = (
     "wq_fatal",
     "speed_change",
 )
-"""Asynchronous events by their number (``enum ibv_event_type``); texts: ``ibv_event_type_str`` (rdma-core v64)."""
+"""Asynchronous events by their number (``enum ibv_event_type``); another event is ``unknown``."""
 
 STATUSES = (
     "SUCCESS",

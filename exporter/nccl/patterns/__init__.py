@@ -1,0 +1,32 @@
+"""What the lines of each library say: one table per library."""
+
+from exporter.nccl.pattern import Library
+from exporter.nccl.patterns import (
+    nccl_completions,
+    nccl_devices,
+    nccl_events,
+    nccl_gdr,
+    nccl_init,
+    nccl_paths,
+    nccl_resources,
+    nccl_settings,
+    nccl_sockets,
+)
+
+NCCL = Library(
+    name="nccl",
+    source="NVIDIA/nccl v2.7.8-1 to v2.30.7-1; released libraries of 2.31.2 and 2.32.3",
+    patterns=(
+        *nccl_paths.PATTERNS,
+        *nccl_init.PATTERNS,
+        *nccl_gdr.PATTERNS,
+        *nccl_devices.PATTERNS,
+        *nccl_settings.PATTERNS,
+        *nccl_completions.PATTERNS,
+        *nccl_events.PATTERNS,
+        *nccl_sockets.PATTERNS,
+        *nccl_resources.PATTERNS,
+    ),
+)
+
+LIBRARIES = (NCCL,)

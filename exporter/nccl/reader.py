@@ -1,0 +1,305 @@
+"""Turns the lines of one log into facts, a block of bytes at a time.
+
+Most lines of most logs say nothing here. Lines are counted and markers found by searching the block; only lines with a marker
+are decoded. The prefix of a line repeats thousands of times (one per thread), so what it says is remembered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from exporter.nccl.facts import Channel, Collnet, Fact, Failure, Level, Network, Noise, Record, Setting
+from exporter.nccl.patterns import LIBRARIES
+from exporter.nccl.prefix import LEVELS, Head, parse, records
+from exporter.nccl.table import build, find
+from exporter.nccl.unwrap import Line, plain, runtime, unwrap
+
+LONGEST = 64 * 1024
+"""Characters of a line that are read; the rest is cut off."""
+LONGEST_MESSAGE = 8 * 1024
+
+_TABLE = build(LIBRARIES)
+_MARK = " NCCL "
+# NCCL and RCCL; a framework's exception, after which the text of the error stands on a line of its own
+_MARKERS = (b"CCL ", b"Last error:")
+_PARTIAL = (b"stdout P", b"stderr P")
+_DENSE = 4  # lines per marked line at which reading all lines is cheaper than looking each up
+_AFTER_LAST_ERROR = 4
+_HEADS, _HOSTS, _TEXTS = 4096, 128, 64  # things remembered
+_TEST_FAILURE = re.compile(r"Test NCCL failure \S{1,255} '.{0,500}? / (.*)'")
+_NAMED_VERSION = re.compile(r"NCCL error(?: in)?: .{0,600}?, (NCCL version \d[^\s,]{0,40})$")
+_BY_ENDING = (Channel, Collnet, Setting, Network)  # what they say hangs on how the message ends
+_BANNER = ("NCCL version ", "RCCL version")
+
+Facts = list[tuple[Record, Fact]]
+
+
+class _State(msgspec.Struct):
+    """What a Reader needs to go on after a restart."""
+
+    lines: int
+    nccl_lines: int
+    garbled: int
+    runtime: str
+    parts: dict[str, str]
+    hosts: list[str]
+    told: list[str]
+    echoed: list[str]
+    expecting: int
+
+
+class Reader:
+    """Reads the lines of one log. Keeps what a line leaves open: the parts of a line that a container runtime cut, the text
+    that follows ``Last error:``.
+
+    ``lines``, ``nccl_lines`` (lines with a record of NCCL or RCCL, known or not) and ``garbled`` (lines spliced, cut, or with
+    other text before the prefix) count from the start of the log.
+    """
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.nccl_lines = 0
+        self.garbled = 0
+        self._runtime = ""
+        self._parts: dict[str, str] = {}
+        self._expecting = 0
+        self._heads: dict[str, Head] = {}
+        self._hosts: dict[str, None] = {}
+        self._told: dict[str, None] = {}
+        self._echoed: dict[str, None] = {}
+
+    def feed(self, block: bytes) -> Facts:
+        """Read complete lines; the last may lack its newline at the end of the file."""
+        if b"\0" in block:
+            block = block.replace(b"\0", b"")
+        lines = block.count(b"\n")
+        if block and not block.endswith(b"\n"):
+            lines += 1
+        self.lines += lines
+        out: Facts = []
+        if not self._runtime and (first := runtime(_text(block[: block.find(b"\n") if b"\n" in block else LONGEST]))):
+            self._runtime = first.wrappers[0]
+        if block.count(b"CCL ") * _DENSE >= lines or self._parts or (self._runtime == "docker" and _cut(block, lines)):
+            for line in _text(block).split("\n"):
+                self._line(line, out)
+        else:
+            for start, end in self._marked(block):
+                self._line(_text(block[start:end]), out)
+        return out
+
+    def _marked(self, block: bytes) -> Iterator[tuple[int, int]]:
+        """Start and end of the lines that may matter, in order."""
+        found: dict[int, int] = {}
+        markers = _MARKERS + _PARTIAL if self._runtime else _MARKERS
+        for marker in markers:
+            at = block.find(marker)
+            while at >= 0:
+                start = block.rfind(b"\n", 0, at) + 1
+                end = block.find(b"\n", at)
+                end = len(block) if end < 0 else end
+                found[start] = end
+                if marker is not _MARKERS[0]:  # what was begun goes on in the lines that follow
+                    _following(block, end, found)
+                at = block.find(marker, end)
+        if self._expecting:
+            _following(block, -1, found)
+        return iter(sorted(found.items()))
+
+    def _line(self, text: str, out: Facts) -> None:
+        """Read one line as it stands in the file."""
+        if len(text) > LONGEST:
+            text = text[:LONGEST]
+            self.garbled += 1
+        stamp = ""
+        if self._runtime:
+            line = runtime(text)
+            if line is None:
+                self._runtime = ""
+            else:
+                joined = self._join(line)
+                if joined is None:
+                    return
+                text, stamp = joined, line.stamp
+        for piece in text.split("\r") if "\r" in text else (text,):
+            self._piece(piece, stamp, out)
+
+    def _join(self, line: Line) -> str | None:
+        """The whole line, or None as long as the runtime has more parts of it."""
+        text = self._parts.pop(line.stream, "") + line.text
+        if len(text) > LONGEST:
+            text = text[:LONGEST]
+            self.garbled += not line.partial
+        if line.partial:
+            self._parts[line.stream] = text
+            return None
+        return text
+
+    def _piece(self, text: str, stamp: str, out: Facts) -> None:
+        """Read one line without the container runtime's wrapper."""
+        left, mark, right = text.partition(_MARK)
+        if not mark:
+            if "CCL " in text or self._expecting or "Last error:" in text:
+                self._other(text, stamp, out)
+            return
+        level = LEVELS.get(right[:4])
+        if level is None or right[4:5] != " " or _MARK in right or "\x1b" in text or text[-1] == "]":
+            self._odd(text, stamp, out)
+            return
+        head = self._heads.get(left)
+        if head is None:
+            parsed = parse(left, right[:4])
+            if parsed.foreign or not parsed.head.host:
+                self._odd(text, stamp, out)
+                return
+            head = parsed.head
+            self._remember(left, head)
+        self.nccl_lines += 1
+        self._record(level, right[5:], head, stamp, out)
+
+    def _remember(self, left: str, head: Head) -> None:
+        if len(self._heads) >= _HEADS:
+            self._heads.clear()
+        if len(left) <= 1024:
+            self._heads[left] = head
+        _keep(self._hosts, head.host, _HOSTS)
+
+    def _record(self, level: Level, message: str, head: Head, stamp: str, out: Facts, cut: bool = False) -> None:
+        """Add the fact of one record; ``cut`` says that its end may be lost."""
+        if len(message) > LONGEST_MESSAGE:
+            message = message[:LONGEST_MESSAGE]
+            self.garbled += 1
+        for holds, match, make, _ in find(_TABLE, message):
+            if holds in message and (found := match(message)):
+                record = Record(level, message, *head)
+                fact = make(found, record)
+                kind = type(fact)
+                if kind is not Noise and not (cut and kind in _BY_ENDING):
+                    self._add(record, fact, stamp, out)
+                return
+        if level == "WARN" and not cut and message.strip():
+            self._add(Record(level, message, *head), Failure("other", message[:200]), stamp, out)
+
+    def _add(self, record: Record, fact: Fact, stamp: str, out: Facts) -> None:
+        """Add a fact with the runtime's time stamp, once where a framework repeated its text."""
+        if record.level == "WARN":
+            text = record.message.strip()[:200]
+            if self._echoed.pop(text, ...) is None:
+                return
+            _keep(self._told, text, _TEXTS)
+        out.append((record._replace(timestamp=stamp) if stamp else record, fact))
+
+    def _odd(self, text: str, stamp: str, out: Facts) -> None:
+        """A line whose record is not alone, not at the start, or without a host."""
+        text = plain(text)
+        found = records(text)
+        if not found:
+            self._other(text, stamp, out)
+            return
+        self.nccl_lines += 1
+        self.garbled += len(found) > 1 or bool(found[0].parsed.foreign)
+        for index, spliced in enumerate(found):
+            head = spliced.parsed.head
+            if index or spliced.parsed.foreign:
+                head = head._replace(host=self._known(head.host))
+            if spliced.level:
+                self._record(spliced.level, spliced.message, head, stamp, out, spliced.cut)
+
+    def _known(self, host: str) -> str:
+        """The host of a spliced line: other text may stand right before it, so only one seen in clean lines is believed."""
+        return max((name for name in self._hosts if host.endswith(name)), key=len, default="")
+
+    def _other(self, text: str, stamp: str, out: Facts) -> None:
+        """A line without a prefix: a version banner, or an error that a framework or nccl-tests repeats."""
+        line = unwrap(text)
+        message = line.text
+        if message.startswith(_BANNER):
+            self.nccl_lines += 1
+            self._record("VERSION", message, Head(), stamp or line.stamp, out)
+        elif named := _NAMED_VERSION.search(message):
+            self._record("", named[1], Head(), stamp or line.stamp, out)
+        elif echo := _TEST_FAILURE.search(message):
+            self._echo(echo[1], stamp or line.stamp, out)
+        elif "Last error:" in message:
+            self._expecting = _AFTER_LAST_ERROR
+        elif self._expecting:
+            self._expecting -= 1
+            self._echo(message, stamp or line.stamp, out)
+        elif message.startswith("NCCL ") or message.startswith("["):
+            found = records(message)
+            self.nccl_lines += bool(found)
+            for spliced in found:
+                self._record(spliced.level, spliced.message, spliced.parsed.head, stamp or line.stamp, out, spliced.cut)
+
+    def _echo(self, message: str, stamp: str, out: Facts) -> None:
+        """The text of the last WARN, repeated by a framework: it counts where that WARN itself is not in this log."""
+        text = message.strip()[:200]
+        if not text or text in self._told:
+            return
+        before = len(out)
+        self._record("", message, Head(), stamp, out)
+        if len(out) > before:
+            _keep(self._echoed, text, _TEXTS)
+
+    def state(self) -> bytes:
+        """What :meth:`restore` needs, under 70 kB."""
+        return msgspec.msgpack.encode(
+            _State(
+                self.lines,
+                self.nccl_lines,
+                self.garbled,
+                self._runtime,
+                {stream: text[: LONGEST // 4] for stream, text in self._parts.items()},
+                list(self._hosts),
+                list(self._told),
+                list(self._echoed),
+                self._expecting,
+            )
+        )
+
+    @classmethod
+    def restore(cls, state: bytes) -> Reader:
+        """A Reader that goes on where another stopped.
+
+        Raises:
+            msgspec.MsgspecError: this is no state.
+
+        """
+        kept = msgspec.msgpack.decode(state, type=_State)
+        reader = cls()
+        reader.lines, reader.nccl_lines, reader.garbled = kept.lines, kept.nccl_lines, kept.garbled
+        reader._runtime, reader._parts, reader._expecting = kept.runtime, kept.parts, kept.expecting
+        reader._hosts = dict.fromkeys(kept.hosts)
+        reader._told = dict.fromkeys(kept.told)
+        reader._echoed = dict.fromkeys(kept.echoed)
+        return reader
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")
+
+
+def _cut(block: bytes, lines: int) -> bool:
+    """Does a block of Docker's json-file hold a part of a line that goes on?"""
+    return block.count(b'\\n","stream"') != lines
+
+
+def _following(block: bytes, end: int, found: dict[int, int]) -> None:
+    for _ in range(_AFTER_LAST_ERROR):
+        start = end + 1
+        if start >= len(block):
+            return
+        end = block.find(b"\n", start)
+        end = len(block) if end < 0 else end
+        found[start] = end
+
+
+def _keep(kept: dict[str, Any], key: str, most: int) -> None:
+    """Remember a key as the newest of at most ``most``."""
+    kept.pop(key, None)
+    kept[key] = None
+    if len(kept) > most:
+        del kept[next(iter(kept))]

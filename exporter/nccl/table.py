@@ -1,0 +1,67 @@
+"""Finds the entries that a message may match, by how it begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from exporter.nccl.pattern import Library, Make, Pattern
+
+
+class Candidate(NamedTuple):
+    """An entry made ready to be tried."""
+
+    holds: str
+    match: Callable[[str], re.Match[str] | None]
+    make: Make
+    pattern: Pattern
+
+
+class Node(NamedTuple):
+    """Candidates of all messages that begin alike; ``children`` by the first ``depth`` characters say it closer."""
+
+    depth: int
+    children: dict[str, Node]
+    candidates: tuple[Candidate, ...]
+
+
+_DEPTHS = (4, 8, 12, 20)
+_FEW = 4
+
+
+def build(libraries: Iterable[Library]) -> Node:
+    """The tree of all entries; entries of one table are tried in its order."""
+    begins = [
+        (first, pattern)
+        for library in libraries
+        for pattern in library.patterns
+        for first in ((pattern.first,) if isinstance(pattern.first, str) else pattern.first)
+    ]
+    return _node(begins, _DEPTHS)
+
+
+def _node(begins: Sequence[tuple[str, Pattern]], depths: Sequence[int]) -> Node:
+    """The node for all entries whose first text is the same, or shorter, up to here."""
+    if not depths:
+        return Node(0, {}, _candidates(begins))
+    depth = depths[0]
+    groups = {first[:depth] for first, _ in begins if len(first) >= depth}
+    children = {}
+    for begin in groups:
+        group = [(first, pattern) for first, pattern in begins if begin.startswith(first[:depth])]
+        children[begin] = _node(group, depths[1:] if len(group) > _FEW else ())
+    return Node(depth, children, _candidates([(first, pattern) for first, pattern in begins if len(first) < depth]))
+
+
+def _candidates(begins: Sequence[tuple[str, Pattern]]) -> tuple[Candidate, ...]:
+    patterns = dict.fromkeys(pattern for _, pattern in begins)
+    return tuple(Candidate(pattern.holds, pattern.regex.match, pattern.make, pattern) for pattern in patterns)
+
+
+def find(root: Node, message: str) -> tuple[Candidate, ...]:
+    """The candidates for a message."""
+    node = root
+    while child := node.children.get(message[: node.depth]):
+        node = child
+    return node.candidates
