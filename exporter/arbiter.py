@@ -39,7 +39,7 @@ class Arbiter:
             if take is None:
                 out.append(reading)
             elif len(shape):
-                out.append(Reading(shape, take(reading.values)))  # type: ignore[arg-type]  # takes any values
+                out.append(Reading(shape, take(reading.values)))
         return out
 
     def forget(self, inventory: Inventory) -> None:

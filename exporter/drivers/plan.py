@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from exporter.catalogue.ports import SATURATED
 from exporter.drivers.entry import Entry
@@ -21,7 +21,13 @@ SATURATION = {"sat4": 0xF, "sat8": 0xFF, "sat16": 0xFFFF, "sat32": 0xFFFFFFFF, "
 WRAP = 1 << 32
 PFC_METRICS = "fabric_pfc_"
 
-Picker = Callable[[Sequence[int]], tuple[int, ...]]
+T = TypeVar("T")
+
+
+class Picker(Protocol):
+    """Takes the values at certain places, in that order."""
+
+    def __call__(self, values: Sequence[T], /) -> tuple[T, ...]: ...
 
 
 @lru_cache(maxsize=64)
@@ -240,7 +246,7 @@ class Plan:
             variant = (Shape(self.shape.series[place] for place in places), picker(places))
             self._variants[absent] = variant
         shape, take = variant
-        return Reading(shape, take(out))  # type: ignore[arg-type]  # a picker takes whatever stands at the places
+        return Reading(shape, take(out))
 
     def _absent(self, values: Sequence[int], pfc_enabled: int) -> tuple[int, ...]:
         absent = [place for place, position, invalid in self._invalid if values[position] == invalid]

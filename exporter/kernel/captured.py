@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from exporter.errors import CaptureError
-from exporter.kernel import Kernel, Link, RdmaDevice, RdmaLink, tool_format, tool_output
+from exporter.kernel import Kernel, Link, RdmaDevice, RdmaLink, ethtool_output, tool_format, tool_output
 from exporter.kernel.snapshot import Snapshot, kernel_of
 from exporter.kernel.tree import Tree, format_entry
 
@@ -38,12 +38,12 @@ class CaptureFile:
 _NO_RDMA = errno.EPROTONOSUPPORT
 
 FILES = (
-    CaptureFile("ethtool/*.txt", "statistics", tool_output.ethtool_statistics, tool_format.ethtool_statistics),
-    CaptureFile("ethtool-i/*.txt", "driver_info", tool_output.ethtool_driver_info, tool_format.ethtool_driver_info),
-    CaptureFile("ethtool-link/*.json", "link_state", tool_output.link_state, tool_format.link_state),
-    CaptureFile("ethtool-pause/*.json", "pause", tool_output.ethtool_pause, tool_format.ethtool_pause),
-    CaptureFile("ethtool-fec/*.json", "fec", tool_output.ethtool_fec, tool_format.ethtool_fec),
-    CaptureFile("ethtool-groups/*.json", "standard", tool_output.ethtool_groups, tool_format.ethtool_groups),
+    CaptureFile("ethtool/*.txt", "statistics", ethtool_output.statistics, tool_format.ethtool_statistics),
+    CaptureFile("ethtool-i/*.txt", "driver_info", ethtool_output.driver_info, tool_format.ethtool_driver_info),
+    CaptureFile("ethtool-link/*.json", "link_state", ethtool_output.link_state, tool_format.link_state),
+    CaptureFile("ethtool-pause/*.json", "pause", ethtool_output.pause, tool_format.ethtool_pause),
+    CaptureFile("ethtool-fec/*.json", "fec", ethtool_output.fec, tool_format.ethtool_fec),
+    CaptureFile("ethtool-groups/*.json", "standard", ethtool_output.groups, tool_format.ethtool_groups),
     CaptureFile("dcb/*.json", "dcb", tool_output.dcb, tool_format.dcb),
     CaptureFile(
         "rdma-statistic.json", "rdma_statistics", tool_output.rdma_statistics, tool_format.rdma_statistics, _NO_RDMA
@@ -241,6 +241,7 @@ def _link_of_sysfs(sysfs: Tree, name: str) -> Link:
     index, below = number("ifindex") or 0, number("iflink") or 0
     flags, carrier = number("flags"), number("carrier")
     up = None if flags is None else bool(flags & _IFF_UP)
+    lit = None if carrier is None else carrier == 1
     has_master = sysfs.exists(f"class/net/{name}/master")
     master = sysfs.resolve(f"class/net/{name}/master").rpartition("/")[2] if has_master else ""
     kind = _DEVTYPE.search(text("uevent"))
@@ -253,11 +254,7 @@ def _link_of_sysfs(sysfs: Tree, name: str) -> Link:
         mac=text("address"),
         mtu=number("mtu") or 0,
         up=up,
-        carrier=False
-        if up is False
-        else None
-        if carrier is None
-        else carrier == 1,  # while down, the file gives EINVAL
+        carrier=False if up is False else lit,  # while down, the file gives EINVAL
         operational_state=text("operstate"),
         carrier_up_count=number("carrier_up_count"),
         carrier_down_count=number("carrier_down_count"),

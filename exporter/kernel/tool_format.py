@@ -1,4 +1,4 @@
-"""The values of :mod:`exporter.kernel` written as the tools print them: the inverse of :mod:`exporter.kernel.tool_output`.
+"""The values of :mod:`exporter.kernel` written as the tools print them: the inverse of ``tool_output`` and ``ethtool_output``.
 
 A capture holds what people know and can paste, not a format of its own. Where a tool leaves out what the exporter reads, a key is
 added: ``ports`` of an RDMA device, ``errno`` of counters that could not be read, ``carrier_up_count`` and
@@ -23,7 +23,8 @@ from exporter.kernel import (
     RdmaLink,
     Statistics,
 )
-from exporter.kernel.tool_output import DCB_SELECTORS, DCBX_FLAGS, FEC_MODES, PHYSICAL_STATES, PORT_STATES
+from exporter.kernel.ethtool_output import FEC_MODES
+from exporter.kernel.tool_output import DCB_SELECTORS, DCBX_FLAGS, PHYSICAL_STATES, PORT_STATES
 
 _PRIORITIES = 8
 

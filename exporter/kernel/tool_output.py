@@ -1,4 +1,4 @@
-"""What ethtool, ip, rdma, dcb and devlink print, read into the values of :mod:`exporter.kernel`.
+"""What rdma, ip, dcb and devlink print, read into the values of :mod:`exporter.kernel`.
 
 Pure functions over text. Each raises ValueError with what was expected; keys that a tool prints and nobody here needs are
 passed over. The JSON forms are those of iproute2 6.1 and ethtool 6.1 and newer.
@@ -16,14 +16,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from exporter.kernel import (
-    U64,
     Dcb,
-    DriverInfo,
-    Fec,
     HealthReporter,
     Link,
-    LinkState,
-    Pause,
     RdmaDevice,
     RdmaLink,
     Statistics,
@@ -35,8 +30,6 @@ PORT_STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 """Names of ``rdma link`` by IBTA number (iproute2, rdma/link.c)."""
 PHYSICAL_STATES = ("NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST")
 """Names of ``rdma link`` by IBTA number (iproute2, rdma/link.c)."""
-FEC_MODES = {"None": "Off", "BASER": "BaseR"}
-"""What ``ethtool --show-fec`` calls modes that the kernel calls otherwise (ethtool, netlink/fec.c)."""
 DCB_SELECTORS = {
     "ethtype_prio": 1,
     "stream_port_prio": 2,
@@ -70,118 +63,17 @@ def _skip_blanks(text: str, position: int) -> int:
     return position
 
 
-# --- ethtool -------------------------------------------------------------------------------------------------------------
-
-_STATISTIC = re.compile(r"[ \t]*(.+?):[ \t]*([0-9]+)[ \t]*")
-
-
-def ethtool_statistics(text: str) -> Statistics:
-    """Return what ``ethtool -S`` printed. The value stands after the last colon: names may hold colons and blanks."""
-    names: list[str] = []
-    values: list[int] = []
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.rstrip()
-        if (
-            not line
-            or line.startswith("#")
-            or line == "NIC statistics:"
-            or line.strip().lower() == "no stats available"
-        ):
-            continue
-        match = _STATISTIC.fullmatch(line)
-        if match is None or int(match[2]) > U64:
-            raise ValueError(f"line {number}: expected '  name: value' as ethtool -S prints it, found {line[:60]!r}")
-        names.append(match[1])
-        values.append(int(match[2]))
-    return Statistics(tuple(names), tuple(values))
+def only(found: list[T]) -> T:
+    """Return the one document. Raises ValueError when there are none or several."""
+    if len(found) != 1:
+        raise ValueError(f"expected one object, found {len(found)}")
+    return found[0]
 
 
-def ethtool_driver_info(text: str) -> DriverInfo:
-    """Return what ``ethtool -i`` printed."""
-    fields = dict(re.findall(r"^([a-z-]+):[ \t]*(.*?)[ \t\r]*$", text, re.MULTILINE))
-    if "driver" not in fields:
-        raise ValueError("expected 'driver: NAME' as ethtool -i prints it")
-    return DriverInfo(
-        driver=fields["driver"],
-        version=fields.get("version", ""),
-        firmware_version=fields.get("firmware-version", ""),
-        bus_info=fields.get("bus-info", ""),
-    )
-
-
-class _PauseStatistics(msgspec.Struct):
-    rx_pause_frames: int | None = None
-    tx_pause_frames: int | None = None
-
-
-class _Pause(msgspec.Struct):
-    autonegotiate: bool | None = None
-    rx: bool | None = None
-    tx: bool | None = None
-    exact: bool = False
-    statistics: _PauseStatistics = msgspec.field(default_factory=_PauseStatistics)
-
-
-def ethtool_pause(text: str) -> Pause:
-    """Return what ``ethtool --json -I -a`` printed, or what a capture of ours holds (``exact``).
-
-    ethtool before 6.2 prints true for every setting, whatever it is: all three true says nothing then.
-    """
-    found = _only(documents(text, _Pause))
-    counts = found.statistics
-    settings = (found.autonegotiate, found.rx, found.tx)
-    if settings == (True, True, True) and not found.exact:
-        settings = (None, None, None)
-    return Pause(*settings, counts.rx_pause_frames, counts.tx_pause_frames)
-
-
-class _FecTotal(msgspec.Struct):
-    total: int | None = None
-
-
-class _FecStatistics(msgspec.Struct):
-    corrected_blocks: _FecTotal = msgspec.field(default_factory=_FecTotal)
-    uncorrectable_blocks: _FecTotal = msgspec.field(default_factory=_FecTotal)
-    corrected_bits: _FecTotal = msgspec.field(default_factory=_FecTotal)
-
-
-class _Fec(msgspec.Struct):
-    active: list[str] = []
-    statistics: _FecStatistics = msgspec.field(default_factory=_FecStatistics)
-
-
-def ethtool_fec(text: str) -> Fec:
-    """Return what ``ethtool --json -I --show-fec`` printed."""
-    found = _only(documents(text, _Fec))
-    modes = {printed: mode for mode, printed in FEC_MODES.items()}
-    counts = found.statistics
-    return Fec(
-        " ".join(modes.get(mode, mode) for mode in found.active),
-        corrected_blocks=counts.corrected_blocks.total,
-        uncorrectable_blocks=counts.uncorrectable_blocks.total,
-        corrected_bits=counts.corrected_bits.total,
-    )
-
-
-class _LinkState(msgspec.Struct, forbid_unknown_fields=True):
-    link: bool | None = None
-    ext_state: int | None = None
-    ext_substate: int | None = None
-    down_count: int | None = None
-
-
-def link_state(text: str) -> LinkState:
-    """Return a link state in the exporter's own form, an object with the fields of :class:`exporter.kernel.LinkState`."""
-    return LinkState(*msgspec.structs.astuple(_only(documents(text, _LinkState))))
-
-
-def ethtool_groups(text: str) -> Statistics:
-    """Return what ``ethtool --json -S NETDEV --groups eth-phy eth-mac eth-ctrl`` printed."""
-    groups = [group for group in _only(documents(text, dict[str, Any])).values() if isinstance(group, dict)]
-    counts = msgspec.convert(
-        [(name, count) for group in groups for name, count in group.items()], list[tuple[str, int]]
-    )
-    return _statistics(counts)
+def named_counts(counts: Iterable[tuple[str, int]]) -> Statistics:
+    """Return pairs of name and count as statistics."""
+    pairs = list(counts)
+    return Statistics(tuple(name for name, _ in pairs), tuple(count for _, count in pairs))
 
 
 # --- rdma ----------------------------------------------------------------------------------------------------------------
@@ -269,7 +161,7 @@ class _RdmaSystem(msgspec.Struct):
 
 def rdma_namespaces(text: str) -> Literal["shared", "exclusive", ""]:
     """Return what ``rdma -j system`` says about network namespaces: ``shared``, ``exclusive`` or an empty text."""
-    return _only(documents(text, _RdmaSystem)).netns
+    return only(documents(text, _RdmaSystem)).netns
 
 
 def rdma_statistics(text: str) -> dict[tuple[str, int], Statistics | OSError]:
@@ -281,7 +173,7 @@ def rdma_statistics(text: str) -> dict[tuple[str, int], Statistics | OSError]:
         number = found.pop("errno", None)
         counts = ((name, count) for name, count in found.items() if isinstance(count, int))
         failed = isinstance(number, int) and number in errno.errorcode
-        answer[device, port] = OSError(number, os.strerror(number)) if failed else _statistics(counts)
+        answer[device, port] = OSError(number, os.strerror(number)) if failed else named_counts(counts)
     return answer
 
 
@@ -429,14 +321,3 @@ def devlink_health(text: str) -> tuple[HealthReporter, ...]:
         for bus, name, port in [(*handle.split("/"), "", "", "")[:3]]
         for reporter in reporters
     )
-
-
-def _only(found: list[T]) -> T:
-    if len(found) != 1:
-        raise ValueError(f"expected one object, found {len(found)}")
-    return found[0]
-
-
-def _statistics(counts: Iterable[tuple[str, int]]) -> Statistics:
-    pairs = list(counts)
-    return Statistics(tuple(name for name, _ in pairs), tuple(count for _, count in pairs))

@@ -21,6 +21,7 @@ from exporter.kernel import (
     RdmaDevice,
     RdmaLink,
     Statistics,
+    ethtool_output,
     tool_format,
     tool_output,
 )
@@ -36,12 +37,12 @@ STATISTICS = st.dictionaries(COUNTER, U64, max_size=6).map(
 )
 
 READERS: tuple[Callable[[str], object], ...] = (
-    tool_output.ethtool_statistics,
-    tool_output.ethtool_driver_info,
-    tool_output.ethtool_pause,
-    tool_output.ethtool_fec,
-    tool_output.link_state,
-    tool_output.ethtool_groups,
+    ethtool_output.statistics,
+    ethtool_output.driver_info,
+    ethtool_output.pause,
+    ethtool_output.fec,
+    ethtool_output.link_state,
+    ethtool_output.groups,
     tool_output.rdma_devices,
     tool_output.rdma_links,
     tool_output.rdma_namespaces,
@@ -89,15 +90,15 @@ def test_garbage_is_a_value_error(reader: Callable[[str], object], text: str) ->
 
 @given(STATISTICS)
 def test_ethtool_statistics_round_trip(statistics: Statistics) -> None:
-    assert tool_output.ethtool_statistics(tool_format.ethtool_statistics(statistics)) == statistics
-    assert tool_output.ethtool_groups(tool_format.ethtool_groups(statistics)) == statistics
+    assert ethtool_output.statistics(tool_format.ethtool_statistics(statistics)) == statistics
+    assert ethtool_output.groups(tool_format.ethtool_groups(statistics)) == statistics
     both: dict[tuple[str, int], Statistics | OSError] = {("mlx5_0", 1): statistics, ("mlx5_0", 2): statistics}
     assert tool_output.rdma_statistics(tool_format.rdma_statistics(both)) == both
 
 
 @given(st.builds(DriverInfo, WORD, WORD, WORD, st.just("")))
 def test_driver_info_round_trip(info: DriverInfo) -> None:
-    assert tool_output.ethtool_driver_info(tool_format.ethtool_driver_info(info)) == info
+    assert ethtool_output.driver_info(tool_format.ethtool_driver_info(info)) == info
 
 
 @given(
@@ -106,9 +107,9 @@ def test_driver_info_round_trip(info: DriverInfo) -> None:
     st.builds(Fec, st.sampled_from(["RS", "BASER", "None", "LLRS", ""]), MAYBE, MAYBE, MAYBE),
 )
 def test_ethtool_netlink_round_trip(state: LinkState, pause: Pause, fec: Fec) -> None:
-    assert tool_output.link_state(tool_format.link_state(state)) == state
-    assert tool_output.ethtool_pause(tool_format.ethtool_pause(pause)) == pause
-    assert tool_output.ethtool_fec(tool_format.ethtool_fec(fec)) == fec
+    assert ethtool_output.link_state(tool_format.link_state(state)) == state
+    assert ethtool_output.pause(tool_format.ethtool_pause(pause)) == pause
+    assert ethtool_output.fec(tool_format.ethtool_fec(fec)) == fec
 
 
 @given(
@@ -208,14 +209,14 @@ def test_ip_routes_of_both_families() -> None:
 )
 def test_a_statistic_is_named_up_to_the_last_colon(line: str, name: str, value: int) -> None:
     text = f"# ethtool -S eth0\nNIC statistics:\n{line}\n\n"
-    assert tool_output.ethtool_statistics(text) == Statistics((name,), (value,))
+    assert ethtool_output.statistics(text) == Statistics((name,), (value,))
 
 
 @pytest.mark.parametrize(
     "text", ["no stats available\n", "NIC statistics:\n", "", "NIC statistics:\nno stats available\n"]
 )
 def test_an_interface_without_statistics(text: str) -> None:
-    assert tool_output.ethtool_statistics(text) == Statistics((), ())
+    assert ethtool_output.statistics(text) == Statistics((), ())
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ def test_an_interface_without_statistics(text: str) -> None:
 )
 def test_what_is_no_statistic_is_told_with_its_line(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        tool_output.ethtool_statistics(text)
+        ethtool_output.statistics(text)
 
 
 def test_rdma_link_of_an_old_rdma() -> None:
@@ -256,8 +257,8 @@ def test_fec_as_ethtool_prints_it() -> None:
         }
     } ]
 """
-    assert tool_output.ethtool_fec(text) == Fec("BASER", 256, 145, None)
-    assert tool_output.ethtool_fec(text.replace('"BaseR" ],\n        "s', '"Off" ],\n        "s')).active == "None"
+    assert ethtool_output.fec(text) == Fec("BASER", 256, 145, None)
+    assert ethtool_output.fec(text.replace('"BaseR" ],\n        "s', '"Off" ],\n        "s')).active == "None"
 
 
 def test_dcb_as_several_commands_print_it() -> None:

@@ -16,8 +16,8 @@ from exporter.model import Metric, Reading
 MACHINE = "tests/machines/rxe-lab"
 
 
-def made(**settings: str) -> Exporter:
-    chosen = Settings(capture=MACHINE, **settings)  # type: ignore[arg-type]  # only text is given
+def made(config_file: str = "") -> Exporter:
+    chosen = Settings(capture=MACHINE, config_file=config_file)
     return Exporter(app.open_kernel_of(chosen), chosen)
 
 

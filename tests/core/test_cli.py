@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from exporter import cli
-from exporter.cli.flags import FLAGS, environment_name, settings_of
+from exporter.cli.flags import FLAGS, Flag, environment_name, settings_of
 from exporter.cli.once import replace
 from exporter.config import Settings
 from exporter.sources import SOURCES
@@ -43,7 +43,7 @@ def test_a_flag_wins_over_its_environment_twin() -> None:
 
 
 @pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
-def test_every_flag_has_a_twin_that_does_the_same(flag: object) -> None:
+def test_every_flag_has_a_twin_that_does_the_same(flag: Flag) -> None:
     values = {
         "--web.max-requests": "7",
         "--collector.ethtool.max-age": "1.5",
@@ -52,11 +52,10 @@ def test_every_flag_has_a_twin_that_does_the_same(flag: object) -> None:
         "--log.format": "json",
         "--web.telemetry-path": "/m",
     }
-    name = flag.name  # type: ignore[attr-defined]  # pytest's ids want a plain object
-    value = values.get(f"--{name}", "x")
-    changed = settings(f"--{name}={value}")
+    value = values.get(f"--{flag.name}", "x")
+    changed = settings(f"--{flag.name}={value}")
     assert changed != Settings()
-    assert settings(**{environment_name(name): value}) == changed
+    assert settings(**{environment_name(flag.name): value}) == changed
 
 
 @pytest.mark.parametrize("source", [source.name for source in SOURCES])
