@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Hashable
 from typing import TypeVar
 
@@ -22,6 +24,21 @@ _WORDS = {"str": "text", "int": "a number", "float": "a number", "bool": "true o
 _WORDS |= {"object": "a map of keys", "null": "nothing"}
 
 
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """Return a file's content. Raises :class:`OSError`, for a pipe too: it would hold up the whole program."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(kind):
+            raise OSError(errno.EINVAL, "Not a regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
 def load(path: str | os.PathLike[str]) -> object:
     """Return what the YAML file holds (YAML 1.1, safe tags only). An empty file is ``{}``.
 
@@ -30,8 +47,7 @@ def load(path: str | os.PathLike[str]) -> object:
     """
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
-            text = file.read().decode()
+        text = read_regular(path).decode()
     except OSError as error:
         raise ConfigError(f"{name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from exporter.errors import ConfigError
+from exporter.yamlfile import read_regular
 
 VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
@@ -273,8 +274,7 @@ def _pem(key: str, text: str | None, file: str | None) -> bytes | None:
     if not file:
         return text.encode() if text else None
     try:
-        with open(file, "rb") as opened:
-            return opened.read()
+        return read_regular(file)
     except OSError as error:
         raise ConfigError(f"{_where(key, file)}: cannot be read: {error.strerror}") from None
 

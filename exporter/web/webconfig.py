@@ -140,6 +140,9 @@ class WebConfigFile:
             raise ConfigError(f"{self.path}: tls_server_config.{error}") from None
         if before is not None and (before.context is None) != (context is None):
             raise ConfigError(f"{self.path}: tls_server_config: TLS goes on or off with a restart alone")
+        if before is not None and before.users and not config.basic_auth_users:
+            # A file that is being written is empty for a moment.
+            raise ConfigError(f"{self.path}: basic_auth_users: authentication goes off with a restart alone")
         http = config.http_server_config or HTTPServer()
         if http.http2 and before is None:
             log.info("http2 is on in the web configuration, HTTP/1.1 is what is served", file=self.path)

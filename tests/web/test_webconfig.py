@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import ssl
 import subprocess
 from pathlib import Path
@@ -137,6 +138,34 @@ def test_a_changed_file_is_taken_over_and_a_broken_one_is_told_once(tmp_path: Pa
     path.write_text(f"basic_auth_users: {{a: {one}}}\n")
     assert config.in_force().users == {"a": one}
     assert (config.failures, config.success) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["", "basic_auth_users: {}\n", "http_server_config: {http2: false}\n"])
+def test_authentication_does_not_go_off_while_serving(tmp_path: Path, text: str) -> None:
+    """A file is empty for a moment while an editor writes it: nobody gets in then."""
+    path = tmp_path / "web.yml"
+    users = {"a": hashed("one")}
+    path.write_text(f"basic_auth_users: {{a: {users['a']}}}\n")
+    config = load_web_config(str(path))
+    path.write_text(text)
+    with structlog.testing.capture_logs() as logs:
+        assert config.in_force().users == users
+    assert logs[0]["error"] == f"{path}: basic_auth_users: authentication goes off with a restart alone"
+
+
+@pytest.mark.parametrize("name", ["web.yml", "server.crt", "server.key", "clients.crt"])
+def test_a_pipe_in_the_place_of_a_file_is_refused(pki: Pki, name: str) -> None:
+    path = pki.put_config(
+        "tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: clients.crt,"
+        " client_auth_type: RequireAndVerifyClientCert}"
+    )
+    config = load_web_config(str(path))
+    context = config.in_force().context
+    (path.parent / name).unlink()
+    os.mkfifo(path.parent / name)
+    with structlog.testing.capture_logs() as logs:
+        assert config.in_force().context is context
+    assert logs[0]["error"].endswith("cannot be read: Not a regular file")
 
 
 def test_tls_does_not_go_off_while_serving(pki: Pki) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -93,6 +94,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load(tmp_path / "none.yml")
     with pytest.raises(ConfigError, match=r"cannot be read: Is a directory$"):
         load(tmp_path)
+    os.mkfifo(tmp_path / "pipe.yml")
+    with pytest.raises(ConfigError, match=r"pipe\.yml: cannot be read: Not a regular file$"):
+        load(tmp_path / "pipe.yml")
     (tmp_path / "latin.yml").write_bytes(b"a: \xe4")
     with pytest.raises(ConfigError, match=r"latin\.yml: byte 4 is not UTF-8$"):
         load(tmp_path / "latin.yml")
