@@ -154,6 +154,11 @@ class Netdev:
         """True for a virtual function or a subfunction, which shares its port with others and does not see it."""
         return self.function in VIRTUAL
 
+    @property
+    def infiniband(self) -> bool:
+        """True for IP over InfiniBand: hardware addresses of 20 bytes (INFINIBAND_ALEN, include/linux/if_infiniband.h)."""
+        return self.mac.count(":") == 19
+
 
 @dataclass(frozen=True, slots=True)
 class Inventory:

@@ -40,6 +40,7 @@ class Entry:
     scale: float = 1
     width: Width = "u64"
     physical: bool = False
+    ethernet: bool = False
     sums: bool = False
     invalid: int | None = None
     lag_sum: bool = False
@@ -51,16 +52,18 @@ class Options(TypedDict, total=False):
     """What an entry may say beyond its name and metric.
 
     The metric's value is ``value * scale`` (an int scale keeps integers exact). ``physical`` entries are dropped on virtual
-    functions and subfunctions, whose strings exist but do not count. ``sums`` adds up all raw counters that give the same
-    series. ``invalid`` is a raw value that means "not known" (all-ones on ionic): no series then. ``lag_sum`` marks sums
-    over the members of a bond, which may go backwards when membership changes. ``alternative`` entries give way to an earlier
-    entry of the table that feeds the same series: another spelling, or another way to count the same thing.
+    functions and subfunctions, whose strings exist but do not count, ``ethernet`` entries on IP over InfiniBand. ``sums`` adds
+    up all raw counters that give the same series. ``invalid`` is a raw value that means "not known" (all-ones on ionic): no
+    series then. ``lag_sum`` marks sums over the members of a bond, which may go backwards when membership changes.
+    ``alternative`` entries give way to an earlier entry of the table that feeds the same series: another spelling, or another
+    way to count the same thing.
     """
 
     labels: tuple[tuple[str, str], ...]
     scale: float
     width: Width
     physical: bool
+    ethernet: bool
     sums: bool
     invalid: int
     lag_sum: bool

@@ -17,6 +17,8 @@ NO_FAULT = "the driver's ordinary work, no sign of a fault"
 
 port_counter = partial(counter, physical=True)
 port_family = partial(family, physical=True)
+frame_counter = partial(counter, physical=True, ethernet=True)
+frame_family = partial(family, physical=True, ethernet=True)
 queue_counter = partial(counter, width="mod32")
 
 SOFTWARE = (
@@ -54,32 +56,32 @@ DEVICE = (
 """What the device counts for this function: right on virtual functions too."""
 
 PHYSICAL = (
-    port_counter("rx_packets_phy", ethernet.RECEIVED_PACKETS),
-    port_counter("tx_packets_phy", ethernet.TRANSMITTED_PACKETS),
-    port_counter("rx_bytes_phy", ethernet.RECEIVED_BYTES),
-    port_counter("tx_bytes_phy", ethernet.TRANSMITTED_BYTES),
+    frame_counter("rx_packets_phy", ethernet.RECEIVED_PACKETS),
+    frame_counter("tx_packets_phy", ethernet.TRANSMITTED_PACKETS),
+    frame_counter("rx_bytes_phy", ethernet.RECEIVED_BYTES),
+    frame_counter("tx_bytes_phy", ethernet.TRANSMITTED_BYTES),
     left_out("rx_bits_phy", "the same traffic as rx_bytes_phy, in another unit"),
     left_out("(rx|tx)_(multicast|broadcast)_phy", "a part of rx_packets_phy and tx_packets_phy", pattern=True),
     left_out("rx_[0-9]+(_to_[0-9]+)?_bytes_phy", "packet sizes: a histogram no question here needs", pattern=True),
-    port_counter("rx_crc_errors_phy", ethernet.CRC_ERRORS),
+    frame_counter("rx_crc_errors_phy", ethernet.CRC_ERRORS),
     port_counter("rx_pcs_symbol_err_phy", ethernet.SYMBOL_ERRORS),
-    port_counter("rx_symbol_err_phy", ethernet.PHY_ERRORS, labels=(("kind", "symbol"),)),
-    port_counter("rx_in_range_len_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "in_range_length"),)),
-    port_counter("rx_out_of_range_len_phy", ethernet.PHY_ERRORS, labels=(("kind", "out_of_range_length"),)),
-    port_counter("rx_undersize_pkts_phy", ethernet.PHY_ERRORS, labels=(("kind", "undersize"),)),
-    port_counter("rx_fragments_phy", ethernet.PHY_ERRORS, labels=(("kind", "fragments"),)),
-    port_counter("rx_jabbers_phy", ethernet.PHY_ERRORS, labels=(("kind", "jabber"),)),
-    port_counter("tx_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "transmit"),)),
-    port_counter("rx_oversize_pkts_phy", ethernet.OVERSIZE),
-    port_counter("rx_unsupported_op_phy", ethernet.UNSUPPORTED_CONTROL),
+    frame_counter("rx_symbol_err_phy", ethernet.PHY_ERRORS, labels=(("kind", "symbol"),)),
+    frame_counter("rx_in_range_len_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "in_range_length"),)),
+    frame_counter("rx_out_of_range_len_phy", ethernet.PHY_ERRORS, labels=(("kind", "out_of_range_length"),)),
+    frame_counter("rx_undersize_pkts_phy", ethernet.PHY_ERRORS, labels=(("kind", "undersize"),)),
+    frame_counter("rx_fragments_phy", ethernet.PHY_ERRORS, labels=(("kind", "fragments"),)),
+    frame_counter("rx_jabbers_phy", ethernet.PHY_ERRORS, labels=(("kind", "jabber"),)),
+    frame_counter("tx_errors_phy", ethernet.PHY_ERRORS, labels=(("kind", "transmit"),)),
+    frame_counter("rx_oversize_pkts_phy", ethernet.OVERSIZE),
+    frame_counter("rx_unsupported_op_phy", ethernet.UNSUPPORTED_CONTROL),
     left_out("(rx|tx)_mac_control_phy", "control frames of all kinds together; pause is served by kind", pattern=True),
     left_out(
         "(rx|tx)_pause_ctrl_phy",
         "whether PFC frames are in here is not documented; rx_global_pause and rx_prioN_pause tell the two apart",
         pattern=True,
     ),
-    port_counter("rx_discards_phy", ethernet.RECEIVED_DISCARDS),
-    port_counter("tx_discards_phy", ethernet.TRANSMITTED_DISCARDS),
+    frame_counter("rx_discards_phy", ethernet.RECEIVED_DISCARDS),
+    frame_counter("tx_discards_phy", ethernet.TRANSMITTED_DISCARDS),
     port_counter("link_down_events_phy", ports.LINK_DOWNS, width="mod32"),
     port_counter("rx_corrected_bits_phy", ethernet.FEC_CORRECTIONS),
     port_family("rx_err_lane_(?P<lane>[0-3])_phy", ethernet.LANE_ERRORS),
@@ -89,7 +91,7 @@ PHYSICAL = (
     port_counter("module_high_temp", ports.MODULE_EVENTS, labels=(("event", "high_temp"),), width="sw64"),
     port_counter("module_bad_shorted", ports.MODULE_EVENTS, labels=(("event", "bad_shorted"),), width="sw64"),
 )
-"""The port itself, shared by all functions and hosts behind it."""
+"""The port itself, shared by all functions and hosts behind it. What counts frames (IEEE 802.3) is listed on InfiniBand too."""
 
 PCIE = (
     port_counter("rx_pci_signal_integrity", ports.PCIE_RECEIVED_SIGNAL_ERRORS, width="mod32"),
@@ -120,29 +122,29 @@ PCIE = (
 )
 
 PRIORITIES = (
-    port_family("rx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_RECEIVED_BYTES),
-    port_family("tx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_TRANSMITTED_BYTES),
-    port_family("rx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_RECEIVED_PACKETS),
-    port_family("tx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_TRANSMITTED_PACKETS),
-    port_family("rx_prio(?P<priority>[0-7])_discards", ethernet.PRIORITY_DISCARDS),
-    port_family("rx_prio(?P<priority>[0-7])_buf_discard", ethernet.PRIORITY_BUFFER_DISCARDS),
-    port_family("rx_prio(?P<priority>[0-7])_cong_discard", ethernet.PRIORITY_WRED_DISCARDS),
-    port_family("rx_prio(?P<priority>[0-7])_marked", ethernet.PRIORITY_MARKED),
+    frame_family("rx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_RECEIVED_BYTES),
+    frame_family("tx_prio(?P<priority>[0-7])_bytes", ethernet.PRIORITY_TRANSMITTED_BYTES),
+    frame_family("rx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_RECEIVED_PACKETS),
+    frame_family("tx_prio(?P<priority>[0-7])_packets", ethernet.PRIORITY_TRANSMITTED_PACKETS),
+    frame_family("rx_prio(?P<priority>[0-7])_discards", ethernet.PRIORITY_DISCARDS),
+    frame_family("rx_prio(?P<priority>[0-7])_buf_discard", ethernet.PRIORITY_BUFFER_DISCARDS),
+    frame_family("rx_prio(?P<priority>[0-7])_cong_discard", ethernet.PRIORITY_WRED_DISCARDS),
+    frame_family("rx_prio(?P<priority>[0-7])_marked", ethernet.PRIORITY_MARKED),
 )
 
 PAUSE = (
-    port_family("rx_prio(?P<priority>[0-7])_pause", ethernet.PFC_RECEIVED_FRAMES),
-    port_family("tx_prio(?P<priority>[0-7])_pause", ethernet.PFC_TRANSMITTED_FRAMES),
-    port_family("rx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_RECEIVED_PAUSE, scale=MICROSECONDS),
-    port_family("tx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_TRANSMITTED_PAUSE, scale=MICROSECONDS),
-    port_family("rx_prio(?P<priority>[0-7])_pause_transition", ethernet.PFC_RECEIVED_TRANSITIONS),
-    port_counter("rx_global_pause", ethernet.GLOBAL_RECEIVED_FRAMES),
-    port_counter("tx_global_pause", ethernet.GLOBAL_TRANSMITTED_FRAMES),
-    port_counter("rx_global_pause_duration", ethernet.GLOBAL_RECEIVED_PAUSE, scale=MICROSECONDS),
-    port_counter("tx_global_pause_duration", ethernet.GLOBAL_TRANSMITTED_PAUSE, scale=MICROSECONDS),
-    port_counter("rx_global_pause_transition", ethernet.GLOBAL_RECEIVED_TRANSITIONS),
-    port_counter("tx_pause_storm_warning_events", ethernet.STORM_WARNINGS),
-    port_counter("tx_pause_storm_error_events", ethernet.STORM_ERRORS),
+    frame_family("rx_prio(?P<priority>[0-7])_pause", ethernet.PFC_RECEIVED_FRAMES),
+    frame_family("tx_prio(?P<priority>[0-7])_pause", ethernet.PFC_TRANSMITTED_FRAMES),
+    frame_family("rx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_RECEIVED_PAUSE, scale=MICROSECONDS),
+    frame_family("tx_prio(?P<priority>[0-7])_pause_duration", ethernet.PFC_TRANSMITTED_PAUSE, scale=MICROSECONDS),
+    frame_family("rx_prio(?P<priority>[0-7])_pause_transition", ethernet.PFC_RECEIVED_TRANSITIONS),
+    frame_counter("rx_global_pause", ethernet.GLOBAL_RECEIVED_FRAMES),
+    frame_counter("tx_global_pause", ethernet.GLOBAL_TRANSMITTED_FRAMES),
+    frame_counter("rx_global_pause_duration", ethernet.GLOBAL_RECEIVED_PAUSE, scale=MICROSECONDS),
+    frame_counter("tx_global_pause_duration", ethernet.GLOBAL_TRANSMITTED_PAUSE, scale=MICROSECONDS),
+    frame_counter("rx_global_pause_transition", ethernet.GLOBAL_RECEIVED_TRANSITIONS),
+    frame_counter("tx_pause_storm_warning_events", ethernet.STORM_WARNINGS),
+    frame_counter("tx_pause_storm_error_events", ethernet.STORM_ERRORS),
 )
 """The names of a priority exist only while PFC is on for it, the global ones only while 802.3x is on."""
 
@@ -233,6 +235,7 @@ DRIVER = Driver(
         "Congestion counters are missing when the firmware denies the query (typical for virtual functions). On a bond they are "
         "the sum over its members. cc_rx_ce_pkts and cc_tx_cnp_pkts stand in for them where they are on.",
         "sysfs refreshes its cache only when rx_write_requests is read: it is read first.",
+        "On IP over InfiniBand the names of Ethernet's own counters exist too, and count nothing that is documented: no series.",
         "In switchdev mode the Q counters are in the device's hw_counters.",
     ),
 )

@@ -128,6 +128,7 @@ class Plan:
         *,
         profile: Profile = "core",
         virtual: bool = False,
+        infiniband: bool = False,
         lag: bool = False,
         resets: Resets | None = None,
         earlier: Plan | None = None,
@@ -139,9 +140,17 @@ class Plan:
         self._resets = resets
         self._lag = lag
         self.unmatched: tuple[str, ...] = ()
-        self._items = self._compile(
-            entries, lambda metric: keep(metric) and (profile == "full" or metric.profile == "core"), virtual
-        )
+
+        def serves(entry: Entry) -> bool:
+            return (
+                entry.metric is not None
+                and not (entry.physical and virtual)
+                and not (entry.ethernet and infiniband)
+                and (profile == "full" or entry.metric.profile == "core")
+                and keep(entry.metric)
+            )
+
+        self._items = self._compile(entries, serves)
         saturable = [item for item in self._items if item.entry.width in SATURATION]
         flags = [identify(SATURATED, identity, (("field", self.names[item.positions[0]]),)) for item in saturable]
         self._saturable = tuple(
@@ -180,9 +189,7 @@ class Plan:
         if resets is not None and self._items:
             resets.register(self._port, ("reset", "wrap", "membership") if lag else ("reset", "wrap"))
 
-    def _compile(
-        self, entries: tuple[Entry, ...], wanted: Callable[[Metric], bool], virtual: bool
-    ) -> tuple[_Item, ...]:
+    def _compile(self, entries: tuple[Entry, ...], serves: Callable[[Entry], bool]) -> tuple[_Item, ...]:
         found: dict[Series, tuple[int, list[int]]] = {}
         unmatched = []
         for position, name in enumerate(self.names):
@@ -192,7 +199,7 @@ class Plan:
                 continue
             place, groups = matched
             entry = entries[place]
-            if entry.metric is None or (entry.physical and virtual) or not wanted(entry.metric):
+            if entry.metric is None or not serves(entry):
                 continue
             series = identify(entry.metric, self.identity, (*groups.items(), *entry.labels))
             if series is None:

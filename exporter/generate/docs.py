@@ -106,8 +106,9 @@ def drivers_page() -> str:
         "by the names of its counters. Counters that no table knows are not served (`--collector.ethtool.raw-include` shows "
         "those of `ethtool -S` as they are).",
         "",
-        "*PF only*: left out on virtual functions, where the name exists but does not count. *Sum*: all raw counters of one "
-        "series are added. *Stands in*: used only where a counter above it that feeds the same series is missing.",
+        "*PF only*: left out on virtual functions, where the name exists but does not count; *Ethernet only*: left out on IP "
+        "over InfiniBand. *Sum*: all raw counters of one series are added. *Stands in*: used only where a counter above it that "
+        "feeds the same series is missing.",
         "",
     ]
     for whose, found_in, entries in COMMON:
@@ -181,6 +182,8 @@ def _remarks(entry: Entry) -> str:
     remarks = []
     if entry.physical:
         remarks.append("PF only")
+    if entry.ethernet:
+        remarks.append("Ethernet only")
     if entry.sums:
         remarks.append("sum")
     if entry.alternative:

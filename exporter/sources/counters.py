@@ -272,6 +272,7 @@ class Ethtool(Source[Netdev]):
             netdev.labels,
             profile=environment.profile,
             virtual=netdev.virtual,
+            infiniband=netdev.infiniband,
             resets=environment.resets,
             earlier=kept[1] if kept is not None and kept[1].identity == netdev.labels else None,
         )

@@ -103,3 +103,32 @@ def test_what_a_device_with_two_ports_counts_is_of_neither(tmp_path: Path) -> No
     )
     timeouts = {name: value for name, value in found.items() if "ack_timeouts" in name}
     assert timeouts == {"fabric_rdma_ack_timeouts_total{device=mlx4_0}": 3}
+
+
+def test_ip_over_infiniband_says_nothing_of_frames(tmp_path: Path) -> None:
+    """mlx5 lists Ethernet's counters there too. Zeros among them would look like a clean link."""
+    address = ":".join(["80", "00", "00", "28", *["fe"] * 16])
+    (tmp_path / "ethtool").mkdir()
+    (tmp_path / "ethtool-i").mkdir()
+    for name, driver in (("eth0", "mlx5_core"), ("ib0", "mlx5_core[ib_ipoib]")):
+        (tmp_path / f"ethtool-i/{name}.txt").write_text(f"driver: {driver}\n")
+        (tmp_path / f"ethtool/{name}.txt").write_text(
+            "     rx_crc_errors_phy: 0\n     rx_discards_phy: 0\n     link_down_events_phy: 3\n     rx_prio3_bytes: 9\n"
+        )
+    found = served(
+        tmp_path,
+        [
+            *interface("eth0", 4, CARD, "address: 02:00:00:00:00:01"),
+            *interface("ib0", 5, VIRTUAL, f"address: {address}"),
+            f"{CARD}/vendor: 0x15b3",
+            f"{VIRTUAL}/vendor: 0x15b3",
+        ],
+    )
+    for metric, on_ethernet, on_infiniband in (
+        ("fabric_phy_crc_errors_total{netdev=%s}", 0, None),
+        ("fabric_received_discards_total{netdev=%s}", 0, None),
+        ("fabric_priority_received_bytes_total{netdev=%s,priority=3}", 9, None),
+        ("fabric_port_link_downs_total{netdev=%s}", 3, 3),
+    ):
+        assert found.get(metric % "eth0") == on_ethernet, metric
+        assert found.get(metric % "ib0") == on_infiniband, metric
