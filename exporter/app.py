@@ -19,7 +19,7 @@ from exporter.catalogue.declare import counter, gauge
 from exporter.catalogue.ports import COUNTER_RESETS
 from exporter.config import Settings
 from exporter.discovery import Rules, discover
-from exporter.errors import FabricError
+from exporter.errors import FabricError, UsageError
 from exporter.kernel import Kernel
 from exporter.kernel.live import open_kernel
 from exporter.model import Inventory, Metric, Reading, Series
@@ -39,7 +39,10 @@ log = structlog.get_logger("fabric-exporter")
 
 
 def open_kernel_of(settings: Settings) -> Kernel:
-    """Return the captured kernel when there is one to serve from, else the live one. Raises :class:`CaptureError`."""
+    """Return the captured kernel when there is one to serve from, else the live one.
+
+    Raises :class:`CaptureError`, and :class:`UsageError` when sysfs is not where it is said to be.
+    """
     if settings.capture:
         from exporter.kernel.captured import load_capture
 
@@ -47,6 +50,8 @@ def open_kernel_of(settings: Settings) -> Kernel:
         for problem in capture.problems:
             log.warning("capture", problem=problem)
         return capture.kernel
+    if not os.path.isdir(settings.sysfs):
+        raise UsageError(f"--path.sysfs: {settings.sysfs}: no such folder, expected where sysfs is mounted")
     return open_kernel(settings.sysfs, settings.procfs)
 
 

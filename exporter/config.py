@@ -62,8 +62,8 @@ def expression(text: str, where: str) -> re.Pattern[str]:
     """Return a compiled regular expression; raises :class:`ConfigError` with its place and fault."""
     try:
         return re.compile(text)
-    except re.error as error:
-        raise ConfigError(f"{where}: {text!r} is no regular expression: {error}") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ConfigError(f"{where}: {text[:80]!r} is no regular expression: {error}") from None
 
 
 def read_file(path: str) -> File:

@@ -33,7 +33,7 @@ PROBE_SECONDS = 1.0
 
 FLAG = "--web.listen-address"
 
-_TCP = re.compile(r"(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:\[\]/]*)):(?P<port>\d{1,5})")
+_TCP = re.compile(r"(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:\[\]/]*)):(?P<port>\d{1,5})", re.ASCII)
 
 
 class Listeners:
@@ -97,6 +97,8 @@ async def _open(address: str, opened: contextlib.AsyncExitStack) -> list[socket.
             opened.enter_context(socket.create_server(where, family=family, backlog=BACKLOG))
             for family, where in dict.fromkeys((family, where) for family, _, _, _, where in found)
         ]
+    except UnicodeError:
+        raise UsageError(f"{FLAG}: {address}: is no name of a host") from None
     except socket.gaierror as error:
         raise UsageError(f"{FLAG}: {address}: {error.strerror}") from None
     except OSError as error:

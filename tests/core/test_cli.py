@@ -82,6 +82,15 @@ def test_flags_may_stand_on_both_sides_of_the_verb() -> None:
             ["--collector.ethtool.device-include=eth["],
             "--collector.ethtool.device-include: 'eth[' is no regular expression: unterminated character set at position 3",
         ),
+        (
+            ["--collector.ethtool.device-include=a{99999999999}"],
+            "--collector.ethtool.device-include: 'a{99999999999}' is no",
+        ),
+        ([f"--collector.ethtool.device-include={'(' * 5000}"], "--collector.ethtool.device-include: '((((((("),
+        (
+            ["once", "--path.sysfs=/no/such/sys"],
+            "--path.sysfs: /no/such/sys: no such folder, expected where sysfs is mounted",
+        ),
         (["--web.max-requests=many"], "--web.max-requests: expected a number of at least 1, got 'many'"),
         (["--web.telemetry-path=metrics"], "--web.telemetry-path: expected a path such as /metrics, got 'metrics'"),
         (["--config.file=/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
