@@ -117,7 +117,8 @@ class _Item(NamedTuple):
 class Plan:
     """The series that one device's counters become.
 
-    ``names`` are the raw names it was made for, ``shape`` all its series, ``unmatched`` the names that no entry knows.
+    ``names`` are the raw names it was made for, ``shape`` all its series, ``used`` the names that feed one,
+    ``unmatched`` those that no entry knows.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class Plan:
             )
 
         self._items = self._compile(entries, serves)
+        self.used = frozenset(names[position] for item in self._items for position in item.positions)
         saturable = [item for item in self._items if item.entry.width in SATURATION]
         flags = [identify(SATURATED, identity, (("field", self.names[item.positions[0]]),)) for item in saturable]
         self._saturable = tuple(

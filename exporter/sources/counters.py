@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Sequence
 
 from exporter.catalogue.ethernet import RAW
-from exporter.drivers import driver_for
+from exporter.drivers import GENERIC, driver_for
 from exporter.drivers.entry import Driver, Entry
 from exporter.drivers.plan import Picker, Plan, picker
 from exporter.drivers.pma import PMA
@@ -30,15 +30,20 @@ def identity_of(port: RdmaPort) -> Labels:
 
 
 class Keeper:
-    """Keeps the plan of one unit while the kernel lists the same names."""
+    """Keeps the plan of one unit while the kernel lists the same names, and what need not be read.
 
-    __slots__ = ("absent", "first", "names", "netlink", "plan", "retry_at")
+    ``absent`` are the counters that the device does not have, ``unserved`` those that feed no series. Both are looked at anew
+    every ten minutes.
+    """
+
+    __slots__ = ("absent", "driver", "names", "netlink", "plan", "retry_at", "unserved")
 
     def __init__(self) -> None:
         self.plan: Plan | None = None
+        self.driver: Driver | None = None
         self.names: tuple[str, ...] = ()
         self.absent: set[str] = set()
-        self.first = ""
+        self.unserved: set[str] = set()
         self.retry_at = 0.0
         self.netlink = True
 
@@ -70,9 +75,10 @@ class CounterSource(Source[RdmaPort]):
         now = self.environment.clock()
         if now >= keeper.retry_at:
             keeper.absent.clear()
+            keeper.unserved.clear()
             keeper.retry_at = now + RETRY_SECONDS
         try:
-            files = self.kernel.sysfs.read_folder(folder, keeper.absent | SKIPPED_FILES, first)
+            files = self.kernel.sysfs.read_folder(folder, keeper.absent | keeper.unserved | SKIPPED_FILES, first)
         except OSError as error:
             trouble.note(folder, error)
             return (), []
@@ -108,8 +114,10 @@ class CounterSource(Source[RdmaPort]):
         """Return the unit's plan, compiled again when the names changed."""
         if keeper.plan is None or keeper.plan.names is not names or keeper.plan.identity != identity:
             earlier = keeper.plan if keeper.plan is not None and keeper.plan.identity == identity else None
-            driver = driver_for(port.driver, port.device, names)
-            keeper.first = driver.read_first
+            driver = keeper.driver or driver_for(port.driver, port.device, names)
+            if driver is not GENERIC:
+                # Told by its names, it must not be told anew by the few that are read from now on.
+                keeper.driver = driver
             keeper.plan = Plan(
                 table(driver),
                 names,
@@ -121,6 +129,7 @@ class CounterSource(Source[RdmaPort]):
                 earlier=earlier,
                 keep=keep,
             )
+            keeper.unserved.update(set(names) - keeper.plan.used - {driver.read_first})
         return keeper.plan
 
 
@@ -143,8 +152,8 @@ class Rdma(CounterSource):
                 keeper.netlink = False
         if not names:
             folder = f"{folder_of(subject)}/hw_counters"
-            first = driver_for(subject.driver, subject.device).read_first if keeper.plan is None else keeper.first
-            names, values = self.files(folder, first, keeper, trouble)
+            driver = keeper.driver or driver_for(subject.driver, subject.device)
+            names, values = self.files(folder, driver.read_first, keeper, trouble)
         if not names:
             return []
         plan = self.planned(subject, keeper, names, lambda driver: driver.port, identity_of(subject))

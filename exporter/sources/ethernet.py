@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 from exporter.catalogue import ethernet as catalogue
@@ -127,6 +128,8 @@ class Standard(InterfaceSource):
 
     def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
         names, values = self.kernel.ethtool_netlink.standard(subject.name)
+        if not names:
+            raise OSError(errno.EOPNOTSUPP, "no standard statistics", subject.name)
         plan = self.plans.get(subject.name)
         if plan is None or plan.names is not names or plan.identity != subject.labels:
             plan = self.plans[subject.name] = Plan(
