@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,10 @@ FLAGS: tuple[Flag, ...] = (
     Flag("log.level", "info", "least severe message that is logged", choices=LEVELS),
     Flag("log.format", "logfmt", "format of the log", choices=("logfmt", "json")),
 )
+
+
+TELEMETRY_PATH = re.compile(r"/(?!-/)[\w.~/-]*", re.ASCII)
+"""A path that the router takes as it is, not one of the health checks below ``/-/``."""
 
 
 def environment_name(flag: str) -> str:
@@ -135,7 +140,7 @@ def settings_of(parsed: argparse.Namespace, environment: Mapping[str, str]) -> S
         return value
 
     path = text["web.telemetry-path"]
-    if not path.startswith("/") or path == "/" or path.startswith("/-/"):
+    if not TELEMETRY_PATH.fullmatch(path):
         raise UsageError(f"{origin['web.telemetry-path']}: expected a path such as /metrics, got {path!r}")
     return Settings(
         config_file=text["config.file"],

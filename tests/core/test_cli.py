@@ -14,6 +14,7 @@ from exporter import cli
 from exporter.cli.flags import FLAGS, Flag, environment_name, settings_of
 from exporter.cli.once import replace
 from exporter.config import Settings
+from exporter.errors import UsageError
 from exporter.sources import SOURCES
 
 MACHINE = "tests/machines/rdma-exporter-efa"
@@ -63,6 +64,18 @@ def test_every_source_can_be_turned_off(source: str) -> None:
     assert settings(f"--no-collector.{source}").disabled == {source}
     assert settings(**{environment_name(f"collector.{source}"): "false"}).disabled == {source}
     assert settings(f"--collector.{source}", **{environment_name(f"collector.{source}"): "false"}).disabled == set()
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/fabric/metrics.txt"])
+def test_a_telemetry_path(path: str) -> None:
+    assert settings("--web.telemetry-path", path).telemetry_path == path
+
+
+@pytest.mark.parametrize("path", ["", "metrics", "/{x}", "/a b", "/-/healthy", "/a?b"])
+def test_a_telemetry_path_that_cannot_be(path: str) -> None:
+    with pytest.raises(UsageError) as error:
+        settings("--web.telemetry-path", path)
+    assert str(error.value) == f"--web.telemetry-path: expected a path such as /metrics, got {path!r}"
 
 
 def test_flags_may_stand_on_both_sides_of_the_verb() -> None:
