@@ -38,6 +38,7 @@ ATTEMPTS = 256
 
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){4,32}")
 _COLONS = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,19}[0-9a-fA-F]{0,4}(?![\w:]|\.\d)")
+_DASHES = re.compile(r"(?<![\w-])[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}(?![\w-])")
 _DOTTED = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _NAME = re.compile(r"(?<![a-z0-9])(?P<kind>enx|ibx|wlx|rocex|iwx)(?P<hex>[0-9a-f]{12}(?:[0-9a-f]{4})?)(?![0-9a-f])")
 """systemd and rdma-core may name devices by their MAC address or GUID."""
@@ -128,15 +129,16 @@ class Mask:
     # Text
 
     def name(self, text: str) -> str:
-        """Mask the MAC address or GUID in the name of a device, in a path or a link's target."""
-        return _NAME.sub(lambda match: match["kind"] + self._packed(bytes.fromhex(match["hex"])).hex(), text)
+        """Mask the MAC address, GUID or host name in the name of a device, in a path or a link's target."""
+        text = _NAME.sub(lambda match: match["kind"] + self._packed(bytes.fromhex(match["hex"])).hex(), text)
+        return self._telling_host.sub(lambda match: self.host(match[0]), text)
 
     def text(self, text: str, *, dotted: bool = True) -> str:
         """Mask all addresses, names and host names in a text; dotted numbers only where they are no versions."""
-        text = self.name(_COLONS.sub(self._colons, text))
+        text = _DASHES.sub(self._dashes, _COLONS.sub(self._colons, text))
         if dotted:
             text = _DOTTED.sub(self._dots, text)
-        return self._telling_host.sub(lambda match: self.host(match[0]), text)
+        return self.name(text)
 
     def attribute(self, path: str, value: bytes) -> bytes:
         """Mask the value of a file of sysfs or procfs, as its name demands."""
@@ -185,6 +187,9 @@ class Mask:
         except ValueError:
             return token
         return token if self.ipv6(value) == value else self._unique("IPv6", token, _masked_hex)
+
+    def _dashes(self, match: re.Match[str]) -> str:
+        return self.mac(bytes.fromhex(match[0].replace("-", ""))).hex("-")
 
     def _dots(self, match: re.Match[str]) -> str:
         try:

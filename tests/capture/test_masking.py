@@ -216,3 +216,19 @@ def test_a_snapshot_is_masked_in_all_its_parts() -> None:
     assert masked.rdma_statistics == {(f"rocex0c42a1{half}", 1): counters}
     assert masked.default_routes == (enx,)
     assert mask.counts == {"MAC address": 1, "GUID": 1}
+
+
+def test_a_mac_address_may_be_written_with_dashes() -> None:
+    mask = Mask(KEY)
+    assert mask.text("at B8-3F-D2-AA-BB-CD").replace("-", ":") == f"at {mask.text('b8:3f:d2:aa:bb:cd')}"
+
+
+def test_the_host_in_the_name_of_a_device_is_masked_everywhere_alike() -> None:
+    mask = Mask(KEY, ("gpu-rack7-n042.example",))
+    tree = Tree()
+    tree.add(Entry("class/infiniband/gpu-rack7-n042/fw_ver", b"28.39.1002"))
+    masked = mask_snapshot(Snapshot(sysfs=tree, rdma_devices=(RdmaDevice(0, "gpu-rack7-n042", "", "", "ib", 1),)), mask)
+    (name,) = masked.sysfs.list("class/infiniband")
+    assert name != "gpu-rack7-n042"
+    assert isinstance(masked.rdma_devices, tuple)
+    assert masked.rdma_devices[0].name == name
