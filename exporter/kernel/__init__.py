@@ -1,6 +1,6 @@
 """How to ask Linux. The only package that opens files under /sys and /proc, talks netlink or does an ioctl.
 
-A :class:`Kernel` is six small interfaces; it comes live (:mod:`exporter.kernel.live`) and captured
+A :class:`Kernel` is seven small interfaces; it comes live (:mod:`exporter.kernel.live`) and captured
 (:mod:`exporter.kernel.captured`). All calls block and may block for long: they are made in worker threads only. They
 raise :class:`OSError` with the kernel's errno and nothing else; what an errno means to a counter is said once, by
 :func:`not_there`. They never write to a device, start a dump or create anything.
