@@ -31,6 +31,8 @@ from exporter.sources.base import Environment, Shapes, series
 DISCOVERY_SECONDS = 30.0
 SETTLE_SECONDS = 0.3
 """How long link events are gathered before devices are looked for: one change makes several events."""
+DISCOVERY_SHARE = 0.05
+"""What of the time discovery may take where link events never end, as on hosts that start and stop containers all the time."""
 FIRST_READ_SECONDS = 9.5
 REVISION = os.environ.get("FABRIC_EXPORTER_REVISION", "")
 """The commit that a container image was built from, told by its Dockerfile."""
@@ -133,7 +135,7 @@ class Exporter:
                 await self.first_read()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), DISCOVERY_SECONDS)
-                await asyncio.sleep(SETTLE_SECONDS)
+                await asyncio.sleep(settle(self.discovery_duration))
             self._wake.clear()
             await self.discover()
 
@@ -210,6 +212,11 @@ class Exporter:
 
 PROCESS: dict[str, Metric] = {}
 """The metrics of prometheus_client's process collector, by sample name, as they are met."""
+
+
+def settle(duration: float) -> float:
+    """Return how long to gather link events, in seconds, when the last discovery took ``duration``."""
+    return min(max(SETTLE_SECONDS, duration / DISCOVERY_SHARE), DISCOVERY_SECONDS)
 
 
 async def once(settings: Settings) -> Sequence[Reading]:

@@ -122,7 +122,10 @@ class _Discovery:
             if not self.wanted(netdev, by_name, ports):
                 continue
             role = roles.get((netdev.device, netdev.port or 0), "unknown")
-            kept.append(replace(netdev, role=self.netdev_role(netdev, role, default)))
+            # Only now: the question takes RTNL, and a host may have thousands of interfaces that are not read.
+            driver, firmware = self.driver_of_netdev(netdev.name, f"class/net/{netdev.name}")
+            role = self.netdev_role(netdev, role, default)
+            kept.append(replace(netdev, driver=driver, firmware_version=firmware, role=role))
         return Inventory(
             ports=tuple(sorted(ports, key=lambda port: (port.device, port.port))),
             netdevs=tuple(sorted(kept, key=lambda netdev: netdev.name)),
@@ -279,7 +282,6 @@ class _Discovery:
             master = by_index.get(link.master) if link.master else None
             resolved = self.resolve(f"{folder}/device")
             where = pci.place(resolved)
-            driver = self.driver_of_netdev(link.name, folder)
             slaves = self.text(f"{folder}/bonding/slaves").split()
             members = tuple(
                 sorted({*slaves, *(other.name for other in links if link.ifindex and other.master == link.ifindex)})
@@ -289,10 +291,8 @@ class _Discovery:
                     name=link.name,
                     ifindex=link.ifindex,
                     identity=f"{link.ifindex} {where.address} {link.mac}",
-                    driver=driver[0],
                     pci_address=where.address,
                     numa_node=self.numa_node(f"{folder}/device"),
-                    firmware_version=driver[1],
                     function=self.function(f"{folder}/device", resolved, where.address),
                     kind="bond" if slaves else link.kind,
                     master=master.name if master is not None else self.base(f"{folder}/master"),

@@ -107,3 +107,8 @@ async def test_it_says_what_it_was_built_from_when_it_knows(monkeypatch: pytest.
 async def test_once_has_no_process_metrics() -> None:
     readings = await app.once(Settings(capture=MACHINE))
     assert not [s for reading in readings for s in reading.samples() if s.metric.name.startswith("process_")]
+
+
+@pytest.mark.parametrize(("duration", "pause"), [(0.0, 0.3), (0.01, 0.3), (0.2, 4.0), (1.0, 20.0), (3.5, 30.0)])
+def test_discoveries_take_a_twentieth_of_the_time_when_link_events_never_end(duration: float, pause: float) -> None:
+    assert app.settle(duration) == pytest.approx(pause)

@@ -10,6 +10,7 @@ import pytest
 from exporter.discovery import Filter, PortRule, Rules, discover
 from exporter.kernel import Kernel
 from exporter.kernel.captured import open_capture
+from exporter.kernel.recording import record
 from exporter.model import Inventory
 
 ROOT = "devices/pci0000:20/0000:20:01.0"
@@ -198,8 +199,10 @@ def test_representors_and_virtual_interfaces_are_not_read_unless_named(tmp_path:
         *netdev("cali12345", 6),
         *netdev("veth1", 7),
     ]
-    kernel = machine(tmp_path, *lines)
+    recording = record(machine(tmp_path, *lines))
+    kernel = recording.kernel
     assert [interface.name for interface in discover(kernel).netdevs] == ["eth0"]
+    assert list(recording.snapshot.driver_info) == ["eth0"], "asked under RTNL what is not needed"
     rules = Rules(netdevs=Filter(re.compile("veth.*|eth0"), re.compile("eth0")))
     assert [interface.name for interface in discover(kernel, rules).netdevs] == ["veth1"]
 
