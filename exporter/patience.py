@@ -72,7 +72,8 @@ class Round:
             answer = call()
         except OSError as error:
             if not_there(error):
-                self.answers[question] = error
+                # Without the frames that it came through: they would keep this round alive, and all before it.
+                self.answers[question] = OSError(error.errno, error.strerror)
                 raise
             if family and error.errno == errno.EBUSY:
                 self.skip |= {family}

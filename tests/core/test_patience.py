@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from exporter.errors import KernelError
 from exporter.kernel import DriverInfo, Kernel, Statistics
 from exporter.kernel.live import open_kernel
 from exporter.model import Inventory
-from exporter.patience import Patience
+from exporter.patience import Patience, Round
 
 DEVICES = ("mlx5_0", "mlx5_1", "mlx5_2")
 ONLY_RDMA = Rules()
@@ -163,6 +164,14 @@ async def test_what_is_gone_is_gone(tree: Tree) -> None:
     before = await look(patience, kernel)
     (tree.root / "class/infiniband/mlx5_1/fw_ver").unlink()
     assert firmware(await look(patience, kernel, before)) == FIRMWARE | {"mlx5_1": ""}
+
+
+async def test_nothing_is_kept_of_earlier_rounds(tree: Tree) -> None:
+    patience, kernel = Patience("test"), open_kernel(str(tree.root))
+    for _ in range(5):
+        await look(patience, kernel)
+    gc.collect()
+    assert sum(isinstance(thing, Round) for thing in gc.get_objects()) <= 1
 
 
 async def test_interfaces_do_not_wait_one_after_another_for_an_ioctl_that_hangs(tree: Tree) -> None:
