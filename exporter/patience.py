@@ -39,7 +39,9 @@ from exporter.kernel import (
 
 HANGS_SECONDS = 3.0
 """How long one question may take before it is taken to hang. The kernel answers in microseconds, sick firmware in a minute."""
-MOST_HUNG = 16
+LESS_PATIENT = 1 / 3
+"""What of that is left to the others once one has hung: sick devices come in dozens, and somebody waits for the rest."""
+MOST_HUNG = 48
 """Threads that may wait in the kernel at the same time. When more would, nothing is asked any more."""
 
 T = TypeVar("T")
@@ -121,6 +123,7 @@ class Patience:
 
         Raises what it raises, and :class:`KernelError` when too many questions hang.
         """
+        hangs_after = self._hangs_after
         while True:
             self._hung = {question: round for question, round in self._hung.items() if not round.ended}
             if len(self._hung) >= self._most:
@@ -130,8 +133,9 @@ class Patience:
             round = Round(self._known, frozenset(self._hung))
             done = self._start(round, partial(work, patient(kernel, round)))
             while not done.done():
-                await asyncio.wait([done], timeout=self._hangs_after / 4)
-                if not done.done() and self._hangs(round):
+                await asyncio.wait([done], timeout=hangs_after / 4)
+                if not done.done() and self._hangs(round, hangs_after):
+                    hangs_after = self._hangs_after * LESS_PATIENT
                     break
             else:
                 self._known = round.answers
@@ -166,16 +170,16 @@ class Patience:
         self._crew.put(task)
         return done
 
-    def _hangs(self, round: Round) -> bool:
+    def _hangs(self, round: Round, seconds: float) -> bool:
         """Give the round up if its question hangs; True when that happened."""
         current = round.current
-        if current is None or time.monotonic() - current[1] < self._hangs_after:
+        if current is None or time.monotonic() - current[1] < seconds:
             return False
         round.abandoned = True
         if round.member is not None:
             self._crew.dismiss(round.member)
         self._hung[current[0]] = round
-        log.error("no answer, going on without", question=current[0], seconds=self._hangs_after)
+        log.error("no answer, going on without", question=current[0], seconds=seconds)
         return True
 
     def _tell(self, round: Round) -> None:
