@@ -11,6 +11,7 @@ from exporter.nccl.patterns import (
     nccl_resources,
     nccl_settings,
     nccl_sockets,
+    nccl_verbs,
 )
 
 NCCL = Library(
@@ -25,6 +26,7 @@ NCCL = Library(
         *nccl_completions.PATTERNS,
         *nccl_events.PATTERNS,
         *nccl_sockets.PATTERNS,
+        *nccl_verbs.PATTERNS,
         *nccl_resources.PATTERNS,
     ),
 )
