@@ -24,3 +24,7 @@ class CaptureError(FabricError):
 
 class KernelError(FabricError):
     """The kernel of this host does not answer."""
+
+
+class StorageError(FabricError):
+    """A transaction that the state database could not make; nothing of it is kept."""
