@@ -49,6 +49,7 @@ class Spliced(NamedTuple):
 
 
 _LONGEST = 4096
+_CLEAN = re.compile(r"([A-Za-z0-9._-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\]")
 # host:pid:tid [device], then the location of a WARN: anything, since C++ plugins print __PRETTY_FUNCTION__
 _ORIGIN = re.compile(r":(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\]")
 _CALL = re.compile(r":(\d{1,10}):(\d{1,10})$")
@@ -70,20 +71,24 @@ def parse(left: str, word: str = "INFO") -> Parsed:
 
     A prefix that lost its host gives an empty host, and no prefix at all an empty head.
     """
+    if clean := _CLEAN.fullmatch(left):
+        host, pid, tid, device = clean.groups()
+        return Parsed(Head(host, int(pid), int(tid), int(device)), "", 0)
     offset = max(len(left) - _LONGEST, 0)
     left = left[offset:]
     origins = list(_ORIGIN.finditer(left))
     origin = origins[-1] if origins else None
     if origin:
-        pid, tid, device = (int(text) for text in origin.groups())
-        head = Head("", pid, tid, device, left[origin.end() :].strip())
+        head = Head("", int(origin[1]), int(origin[2]), int(origin[3]), left[origin.end() :].strip())
     elif word == "CALL" and (origin := _CALL.search(left)):
         head = Head("", int(origin[1]), int(origin[2]))
     elif word == "DIAG" and (origin := _DIAG.search(left)):
         head = Head("", int(origin[1]))
     elif fork := _FORK.search(left):
-        time, location, host, pid_text = fork.groups()
-        return Parsed(Head(host, int(pid_text), 0, None, location, time), _foreign(left[: fork.start()])[0], 0)
+        time, location, host, pid = fork.groups()
+        return Parsed(
+            Head(host, int(pid), 0, None, location, time), _foreign(left[: fork.start()])[0], offset + fork.start()
+        )
     elif bare := _NO_HOST.search(left):
         foreign, time = _foreign(left[: bare.start()])
         return Parsed(Head("", 0, 0, int(bare[1]), bare[2] or "", time), foreign, offset + bare.start())
@@ -91,8 +96,8 @@ def parse(left: str, word: str = "INFO") -> Parsed:
         foreign, time = _foreign(left)
         return Parsed(Head(timestamp=time), foreign, offset + len(left))
     before = left[: origin.start()]
-    host = _HOST.search(before[-256:])
-    name = host[0] if host else ""
+    found = _HOST.search(before[-256:])
+    name = found[0] if found else ""
     start = origin.start() - len(name)
     foreign, time = _foreign(left[:start])
     return Parsed(head._replace(host=name, timestamp=time), foreign, offset + start)

@@ -7,7 +7,6 @@ are decoded. The prefix of a line repeats thousands of times (one per thread), s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -24,9 +23,9 @@ LONGEST_MESSAGE = 8 * 1024
 
 _TABLE = build(LIBRARIES)
 _MARK = " NCCL "
-# NCCL and RCCL; a framework's exception, after which the text of the error stands on a line of its own
-_MARKERS = (b"CCL ", b"Last error:")
-_PARTIAL = (b"stdout P", b"stderr P")
+_WATCHDOG = "Watchdog caught collective operation timeout"
+# NCCL and RCCL; PyTorch's watchdog; a framework's exception, after which the text of the error stands on a line of its own
+_MARKERS = (b"CCL ", _WATCHDOG.encode(), b"Last error:")
 _DENSE = 4  # lines per marked line at which reading all lines is cheaper than looking each up
 _AFTER_LAST_ERROR = 4
 _HEADS, _HOSTS, _TEXTS = 4096, 128, 64  # things remembered
@@ -67,6 +66,7 @@ class Reader:
         self._runtime = ""
         self._parts: dict[str, str] = {}
         self._expecting = 0
+        self._dense = False
         self._heads: dict[str, Head] = {}
         self._hosts: dict[str, None] = {}
         self._told: dict[str, None] = {}
@@ -81,33 +81,61 @@ class Reader:
             lines += 1
         self.lines += lines
         out: Facts = []
-        if not self._runtime and (first := runtime(_text(block[: block.find(b"\n") if b"\n" in block else LONGEST]))):
-            self._runtime = first.wrappers[0]
-        if block.count(b"CCL ") * _DENSE >= lines or self._parts or (self._runtime == "docker" and _cut(block, lines)):
-            for line in _text(block).split("\n"):
-                self._line(line, out)
-        else:
-            for start, end in self._marked(block):
-                self._line(_text(block[start:end]), out)
+        first = runtime(_text(block[: block.find(b"\n") if b"\n" in block else LONGEST]))
+        self._runtime = first.wrappers[0] if first else ""
+        marked = None if self._parts or _has_parts(block, lines, self._runtime) else self._marked(block, lines)
+        self._lines(_text(block if marked is None else marked), out)
         return out
 
-    def _marked(self, block: bytes) -> Iterator[tuple[int, int]]:
-        """Start and end of the lines that may matter, in order."""
+    def _marked(self, block: bytes, lines: int) -> bytes | None:
+        """The lines that may matter, or None where they are so many that all can as well be read."""
+        if self._dense and block.count(_MARKERS[0]) * _DENSE >= lines:
+            return None
         found: dict[int, int] = {}
-        markers = _MARKERS + _PARTIAL if self._runtime else _MARKERS
-        for marker in markers:
+        for marker in _MARKERS:
             at = block.find(marker)
             while at >= 0:
-                start = block.rfind(b"\n", 0, at) + 1
                 end = block.find(b"\n", at)
                 end = len(block) if end < 0 else end
-                found[start] = end
-                if marker is not _MARKERS[0]:  # what was begun goes on in the lines that follow
-                    _following(block, end, found)
+                found[block.rfind(b"\n", 0, at) + 1] = end
+                if marker is _MARKERS[-1]:
+                    _following(block, end, _AFTER_LAST_ERROR, found)
                 at = block.find(marker, end)
+            if len(found) * _DENSE >= lines:
+                self._dense = True
+                return None
+        self._dense = False
         if self._expecting:
-            _following(block, -1, found)
-        return iter(sorted(found.items()))
+            _following(block, -1, self._expecting, found)
+        return b"\n".join([block[start:end] for start, end in sorted(found.items())])
+
+    def _lines(self, text: str, out: Facts) -> None:
+        """Read all lines of a text.
+
+        This loop is the short way for what most lines are, an INFO with a prefix that was seen before; any other line takes
+        the long way. Both ways say the same of the same line.
+        """
+        short = not self._runtime and not ("\r" in text or "\x1b" in text or " [repeated " in text)
+        heads, table, lines = self._heads, _TABLE, 0
+        for line in text.split("\n"):
+            left, mark, right = line.partition(_MARK)
+            head = heads.get(left) if mark and short else None
+            if head is None or right[:5] != "INFO " or _MARK in right or len(right) > LONGEST_MESSAGE:
+                self._line(line, out)
+                continue
+            lines += 1
+            message = right[5:]
+            depth, deeper, candidates = table
+            while deeper and (node := deeper.get(message[:depth])):
+                depth, deeper, candidates = node
+            for holds, match, make, _ in candidates:
+                if holds in message and (found := match(message)):
+                    record = Record._make(("INFO", message, *head))
+                    fact = make(found, record)
+                    if type(fact) is not Noise:
+                        out.append((record, fact))
+                    break
+        self.nccl_lines += lines
 
     def _line(self, text: str, out: Facts) -> None:
         """Read one line as it stands in the file."""
@@ -117,9 +145,7 @@ class Reader:
         stamp = ""
         if self._runtime:
             line = runtime(text)
-            if line is None:
-                self._runtime = ""
-            else:
+            if line is not None:
                 joined = self._join(line)
                 if joined is None:
                     return
@@ -142,11 +168,13 @@ class Reader:
         """Read one line without the container runtime's wrapper."""
         left, mark, right = text.partition(_MARK)
         if not mark:
-            if "CCL " in text or self._expecting or "Last error:" in text:
-                self._other(text, stamp, out)
+            expected = self._expecting > 0
+            self._expecting -= expected
+            if expected or "CCL " in text or "Last error:" in text or _WATCHDOG in text:
+                self._other(text, stamp, expected, out)
             return
         level = LEVELS.get(right[:4])
-        if level is None or right[4:5] != " " or _MARK in right or "\x1b" in text or text[-1] == "]":
+        if level is None or right[4:5] != " " or _MARK in right or "\x1b" in text or " [repeated " in text:
             self._odd(text, stamp, out)
             return
         head = self._heads.get(left)
@@ -197,7 +225,7 @@ class Reader:
         text = plain(text)
         found = records(text)
         if not found:
-            self._other(text, stamp, out)
+            self._other(text, stamp, False, out)
             return
         self.nccl_lines += 1
         self.garbled += len(found) > 1 or bool(found[0].parsed.foreign)
@@ -212,27 +240,30 @@ class Reader:
         """The host of a spliced line: other text may stand right before it, so only one seen in clean lines is believed."""
         return max((name for name in self._hosts if host.endswith(name)), key=len, default="")
 
-    def _other(self, text: str, stamp: str, out: Facts) -> None:
-        """A line without a prefix: a version banner, or an error that a framework or nccl-tests repeats."""
+    def _other(self, text: str, stamp: str, expected: bool, out: Facts) -> None:
+        """A line without a prefix: a version banner, or an error that a framework or nccl-tests repeats.
+
+        ``expected`` says that the text of an error may be this line.
+        """
         line = unwrap(text)
-        message = line.text
+        message, stamp = line.text, stamp or line.stamp
         if message.startswith(_BANNER):
             self.nccl_lines += 1
-            self._record("VERSION", message, Head(), stamp or line.stamp, out)
-        elif named := _NAMED_VERSION.search(message):
-            self._record("", named[1], Head(), stamp or line.stamp, out)
-        elif echo := _TEST_FAILURE.search(message):
-            self._echo(echo[1], stamp or line.stamp, out)
+            self._record("VERSION", message, Head(), stamp, out)
+        elif message.startswith(("NCCL ", "[")) and (found := records(message)):
+            self.nccl_lines += 1
+            for spliced in found:
+                self._record(spliced.level, spliced.message, spliced.parsed.head, stamp, out, spliced.cut)
         elif "Last error:" in message:
             self._expecting = _AFTER_LAST_ERROR
-        elif self._expecting:
-            self._expecting -= 1
-            self._echo(message, stamp or line.stamp, out)
-        elif message.startswith("NCCL ") or message.startswith("["):
-            found = records(message)
-            self.nccl_lines += bool(found)
-            for spliced in found:
-                self._record(spliced.level, spliced.message, spliced.parsed.head, stamp or line.stamp, out, spliced.cut)
+        elif named := _NAMED_VERSION.search(message):
+            self._record("", named[1], Head(), stamp, out)
+        elif (watchdog := message.find(_WATCHDOG)) >= 0:
+            self._record("", message[watchdog:], Head(), stamp, out)
+        elif echo := _TEST_FAILURE.search(message):
+            self._echo(echo[1], stamp, out)
+        elif expected:
+            self._echo(message, stamp, out)
 
     def _echo(self, message: str, stamp: str, out: Facts) -> None:
         """The text of the last WARN, repeated by a framework: it counts where that WARN itself is not in this log."""
@@ -282,19 +313,21 @@ def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
-def _cut(block: bytes, lines: int) -> bool:
-    """Does a block of Docker's json-file hold a part of a line that goes on?"""
-    return block.count(b'\\n","stream"') != lines
+def _has_parts(block: bytes, lines: int, runtime: str) -> bool:
+    """Does a block hold a part of a line, whose rest the container runtime wrote as another line?"""
+    if runtime == "docker":
+        return block.count(b'\\n","stream"') != lines
+    return runtime == "cri" and (b" stdout P" in block or b" stderr P" in block)
 
 
-def _following(block: bytes, end: int, found: dict[int, int]) -> None:
-    for _ in range(_AFTER_LAST_ERROR):
+def _following(block: bytes, end: int, most: int, found: dict[int, int]) -> None:
+    """Add the lines after the one that ends at ``end``, up to the ``most``-th that has no record."""
+    while most and end + 1 < len(block):
         start = end + 1
-        if start >= len(block):
-            return
         end = block.find(b"\n", start)
         end = len(block) if end < 0 else end
         found[start] = end
+        most -= b" NCCL " not in block[start:end]
 
 
 def _keep(kept: dict[str, Any], key: str, most: int) -> None:

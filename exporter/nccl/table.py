@@ -15,14 +15,14 @@ class Candidate(NamedTuple):
     holds: str
     match: Callable[[str], re.Match[str] | None]
     make: Make
-    pattern: Pattern
+    name: str
 
 
 class Node(NamedTuple):
-    """Candidates of all messages that begin alike; ``children`` by the first ``depth`` characters say it closer."""
+    """Candidates of all messages that begin alike; ``deeper`` by the first ``depth`` characters says it closer."""
 
     depth: int
-    children: dict[str, Node]
+    deeper: dict[str, Node]
     candidates: tuple[Candidate, ...]
 
 
@@ -47,21 +47,21 @@ def _node(begins: Sequence[tuple[str, Pattern]], depths: Sequence[int]) -> Node:
         return Node(0, {}, _candidates(begins))
     depth = depths[0]
     groups = {first[:depth] for first, _ in begins if len(first) >= depth}
-    children = {}
+    deeper = {}
     for begin in groups:
         group = [(first, pattern) for first, pattern in begins if begin.startswith(first[:depth])]
-        children[begin] = _node(group, depths[1:] if len(group) > _FEW else ())
-    return Node(depth, children, _candidates([(first, pattern) for first, pattern in begins if len(first) < depth]))
+        deeper[begin] = _node(group, depths[1:] if len(group) > _FEW else ())
+    return Node(depth, deeper, _candidates([(first, pattern) for first, pattern in begins if len(first) < depth]))
 
 
 def _candidates(begins: Sequence[tuple[str, Pattern]]) -> tuple[Candidate, ...]:
     patterns = dict.fromkeys(pattern for _, pattern in begins)
-    return tuple(Candidate(pattern.holds, pattern.regex.match, pattern.make, pattern) for pattern in patterns)
+    return tuple(Candidate(pattern.holds, pattern.regex.match, pattern.make, pattern.name) for pattern in patterns)
 
 
 def find(root: Node, message: str) -> tuple[Candidate, ...]:
     """The candidates for a message."""
-    node = root
-    while child := node.children.get(message[: node.depth]):
-        node = child
-    return node.candidates
+    depth, deeper, candidates = root
+    while deeper and (node := deeper.get(message[:depth])):
+        depth, deeper, candidates = node
+    return candidates

@@ -1,4 +1,7 @@
-"""What the lines of each library say: one table per library."""
+"""What the lines of each library say: one table per library.
+
+NCCL's is in several modules, by what its lines tell of. No line matches entries of two tables, so their order is of no account.
+"""
 
 from exporter.nccl.pattern import Library
 from exporter.nccl.patterns import (
@@ -13,6 +16,12 @@ from exporter.nccl.patterns import (
     nccl_sockets,
     nccl_verbs,
 )
+from exporter.nccl.patterns.aws_ofi import AWS_OFI
+from exporter.nccl.patterns.google import GOOGLE
+from exporter.nccl.patterns.hpcx import HPCX
+from exporter.nccl.patterns.pytorch import PYTORCH
+from exporter.nccl.patterns.ras import RAS
+from exporter.nccl.patterns.rccl import RCCL
 
 NCCL = Library(
     name="nccl",
@@ -31,4 +40,4 @@ NCCL = Library(
     ),
 )
 
-LIBRARIES = (NCCL,)
+LIBRARIES = (NCCL, RCCL, AWS_OFI, HPCX, GOOGLE, RAS, PYTORCH)

@@ -18,6 +18,18 @@ def _distance(match: re.Match[str], record: Record) -> Fact:
     return GdrDistance(verdict == "Enabled", gpu, hca, int(distance), int(limit), mode or "")
 
 
+def _verdict(match: re.Match[str], record: Record) -> Fact:
+    verdict, between, distance, limit, mode = match.groups()
+    return GdrDistance(
+        verdict == "Enabled",
+        "",
+        between,
+        int(distance) if distance else None,
+        int(limit) if limit else None,
+        mode or "",
+    )
+
+
 PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         name="gdr_device",
@@ -51,16 +63,20 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
     ),
     Pattern(
-        name="gdr_verdict",
+        name="gdr_verdict",  # builds with TRACE=1 only; what stands before the distance was not seen
         first="GPU Direct RDMA ",
         holds="abled for ",
         regex=re.compile(
-            r"GPU Direct RDMA (Enabled|Disabled) for (?!GPU \S{1,20} / HCA \S{1,64} \(distance)(\S.{0,200})"
+            r"GPU Direct RDMA (Enabled|Disabled) for (?!GPU \S{1,20} / HCA \S{1,64} \(distance)(\S.{0,200}?)"
+            r"(?:\W{1,3}distance (\d+) (?:<=|>) (\d+)(?:, read \d+, mode (\w+))?\))?$"
         ),
-        make=lambda match, record: GdrDistance(match[1] == "Enabled", "", match[2].rstrip(), None, None),
+        make=_verdict,
         since="2.29.2",
-        until="2.29.7",
-        examples=("GPU Direct RDMA Enabled for GPU 0 / HCA 1",),
+        examples=(
+            "GPU Direct RDMA Enabled for GPU 0 / HCA 1",
+            "GPU Direct RDMA Disabled for GPU/0-17000 NET/0-1 (distance 8 > 5)",
+            "GPU Direct RDMA Enabled for GPU/0-17000 NET/0-1 (distance 4 <= 5, read 1, mode Default)",
+        ),
     ),
     line(
         "dma_buf",

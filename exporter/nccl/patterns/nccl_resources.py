@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from exporter.nccl.facts import Fact, Failure, Record, Report
+from exporter.nccl.facts import Fact, Failure, Noise, Record, Report
 from exporter.nccl.pattern import Pattern, failure, line, noise
 from exporter.nccl.patterns.nccl_sockets import errno_of
 
@@ -15,6 +15,12 @@ def _shm(match: re.Match[str], record: Record) -> Fact:
     if errno_of(match[0]) == 28:
         return Failure("shm", "shared memory is full", 28)
     return Failure("shm", "shared memory cannot be used", int(match[1]) if match[1] else None)
+
+
+def _cuda(match: re.Match[str], record: Record) -> Fact:
+    if record.level == "INFO":
+        return Noise("NCCL tried something that CUDA refused, and goes on")
+    return Failure("cuda", match[2], int(match[1]) if match[1] else None)
 
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -95,7 +101,7 @@ PATTERNS: tuple[Pattern, ...] = (
         first="",
         holds="Cuda failure ",
         regex=re.compile(r"(?:\S{1,300}:\d+ )?Cuda failure (?:(\d+) )?'([^']{0,200})'"),
-        make=lambda match, record: Failure("cuda", match[2], int(match[1]) if match[1] else None),
+        make=_cuda,
         examples=(
             "Cuda failure 'out of memory'",
             "Cuda failure 2 'out of memory'",

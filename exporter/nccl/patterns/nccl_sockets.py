@@ -351,7 +351,7 @@ PATTERNS: tuple[Pattern, ...] = (
         name="socket_transport",
         first=("NET/", "RMA/"),
         regex=re.compile(
-            r"(?:NET|RMA)/\S{1,40} : (?:socket progress error|unable to allocate (?:requests|subtasks)"
+            r"(?:NET|RMA)/(?!IB)\S{1,40} : (?:socket progress error|unable to allocate (?:requests|subtasks)"
             r"|ncclNetSocketListen dev="
             r"|invalid listen device dev=|finalize called with zero reference count|peer sent invalid or "
             r"duplicate socket index)"

@@ -16,6 +16,8 @@ _INT = r"-?\d+"
 def _verbs(match: re.Match[str], record: Record) -> Fact:
     call, error = match[1], match[2] or ""
     code = errno_of(error)
+    if record.level == "INFO":
+        return Noise("a call that devices and kernels need not have")
     if code == 12 and _REGISTERS.match(call):
         return Failure("memlock", _MEMLOCK, code)
     return Failure("verbs", f"{call} failed", code)
