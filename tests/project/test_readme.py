@@ -14,6 +14,7 @@ import yaml
 
 from exporter.cli import VERBS
 from exporter.cli.flags import FLAGS
+from exporter.config import PortSettings
 from exporter.drivers import DRIVERS
 from exporter.sources import SOURCES
 from exporter.web.webconfig import load_web_config
@@ -34,13 +35,13 @@ def rows(text: str) -> list[list[str]]:
     lines = [
         line
         for line in text.splitlines()
-        if line.startswith("| ") and not line.startswith(("| flag", "| verb", "| source"))
+        if line.startswith("| ") and not line.startswith(("| flag", "| verb", "| source", "| key"))
     ]
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 def test_flags_are_the_programs() -> None:
@@ -83,7 +84,7 @@ def test_drivers_are_those_with_a_table() -> None:
 
 
 def test_sample_is_what_the_program_prints() -> None:
-    verb, capture = re.findall(r"`fabric-exporter (once) --capture (\S+)`", README)[0]
+    verb, capture = re.findall(r"`\.venv/bin/fabric-exporter (once) --capture (\S+)`", README)[0]
     printed = subprocess.run([PROGRAM, verb, "--capture", ROOT / capture], check=True, capture_output=True, text=True)
     (sample,) = blocks("text")
     assert [line for line in sample.splitlines() if line not in printed.stdout.splitlines()] == []
@@ -117,3 +118,40 @@ def test_web_configuration_sample_is_good(tmp_path: Path) -> None:
     load_web_config(str(path))
     done = subprocess.run(["promtool", "check", "web-config", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_configuration_sample_gives_roles_and_rails(tmp_path: Path) -> None:
+    """Of a host whose mlx5_6 and mlx5_7 are ens7f0np0 and ens8f0np0, and whose bond carries the default route."""
+    (sample,) = [block for block in blocks("yaml", OPERATIONS) if block.startswith("# fabric.yml")]
+    path = tmp_path / "fabric.yml"
+    path.write_text(sample)
+    command: list[str | Path] = [
+        PROGRAM,
+        "once",
+        "--config.file",
+        path,
+        "--capture",
+        ROOT / "tests/machines/mlx5-roce-8nic",
+    ]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    said = {
+        labels["device"]: (labels["role"], labels.get("rail"), labels.get("plane"))
+        for line in re.findall(r"^fabric_port_info\{(.*)\} 1$", printed, re.M)
+        if (labels := dict(re.findall(r'(\w+)="([^"]*)"', line)))
+    }
+    assert said == {
+        "mlx5_0": ("fabric", "0", "a"),
+        "mlx5_1": ("fabric", "1", "a"),
+        **{f"mlx5_{number}": ("fabric", None, None) for number in range(2, 6)},
+        "mlx5_6": ("storage", None, None),
+        "mlx5_7": ("storage", None, None),
+        "mlx5_8": ("unknown", None, None),
+        "mlx5_bond_0": ("frontend", None, None),
+    }
+
+
+def test_keys_of_the_configuration_file_are_documented() -> None:
+    stated = [
+        name for row in rows(section(OPERATIONS, "Roles, rails and planes")) for name in re.findall(r"`(\w+)`", row[0])
+    ]
+    assert stated == list(PortSettings.__struct_fields__)
