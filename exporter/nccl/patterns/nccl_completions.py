@@ -85,7 +85,9 @@ PATTERNS: tuple[Pattern, ...] = (
         name="completion_error",
         first="NET/",
         holds=": Got completion from peer ",
-        regex=re.compile(_ANY + r"error (?P<status>\d+), opcode -?\d+, len -?\d+, vendor err (?P<vendor>-?\d+)(?! \()"),
+        regex=re.compile(
+            _ANY + r"error (?P<status>\d+), opcode -?\d+, len -?\d+, vendor err (?P<vendor>-?\d+)(?!\d| \()"
+        ),
         make=_completion,
         until="2.17.1",
         examples=(
@@ -116,7 +118,7 @@ PATTERNS: tuple[Pattern, ...] = (
         holds=": Got completion from peer ",
         regex=re.compile(
             _ANY + r"status=(?P<status>\d+) opcode=-?\d+ len=-?\d+ vendor err (?P<vendor>-?\d+) "
-            r"\((?P<request>\w{1,20})\)" + _GIDS + r"(?! {1,2}hca |\S)"
+            r"\((?P<request>\w{1,20})\)(?!.{0,200} hca )" + _GIDS
         ),
         make=_completion,
         since="2.20.3",

@@ -126,7 +126,7 @@ PATTERNS: tuple[Pattern, ...] = (
         examples=("NET/IB : Unable to query port 1", "NET/IB : Unable to query port_num 1"),
     ),
     line(
-        "no_interface",
+        "no_oob_interface",
         "NET/IB : No IP interface found.",
         failure("bootstrap", "no interface for out-of-band traffic"),
         examples=("NET/IB : No IP interface found.",),
