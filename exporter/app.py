@@ -101,6 +101,9 @@ class Exporter:
     async def scrape(self, sources: frozenset[str] | None, deadline: float) -> Sequence[Reading]:
         """Return all readings, the exporter's own included. ``deadline`` is the loop's time at which to answer."""
         readings = await self.sampler.sample(sources, deadline)
+        if self.environment.outdated:
+            self.environment.outdated = False
+            self._wake.set()
         return [*readings, *self.itself(), *self.process()]
 
     # Discovery

@@ -87,6 +87,7 @@ class _Device:
     board: str
     function: Function
     identity: str
+    guid: str
 
 
 class _Discovery:
@@ -189,6 +190,7 @@ class _Discovery:
                     board=self.text(f"{folder}/board_id").strip(),
                     function=self.function(f"{folder}/device", resolved, where.address),
                     identity=f"{where.address or self.text(f'{folder}/parent') or name} {guid}".strip(),
+                    guid=guid,
                 )
             )
         return found
@@ -203,6 +205,7 @@ class _Discovery:
                 port=number,
                 index=device.dev_index,
                 identity=device.identity,
+                node_guid=device.guid,
                 netdev=(link.netdev if link else "") or self.netdev_of(device, number, folder),
                 driver=device.driver,
                 pci_address=device.where.address,

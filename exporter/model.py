@@ -95,6 +95,7 @@ class RdmaPort:
     port: int
     index: int | None = None
     identity: str = ""
+    node_guid: str = ""
     netdev: str = ""
     members: tuple[str, ...] = ()
     driver: str = ""

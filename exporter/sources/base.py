@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from exporter.drivers.plan import Resets
 from exporter.kernel import Kernel, not_there
-from exporter.model import Inventory, Labels, Metric, Profile, Reading, Series, Shape
+from exporter.model import Inventory, Labels, Metric, Netdev, Profile, RdmaPort, Reading, Series, Shape
 
 T = TypeVar("T")
 
@@ -24,6 +24,7 @@ class Environment:
 
     ``raw`` says which ``ethtool -S`` names are served as they are (None: none). ``pfc`` is the mask of priorities with PFC on, by
     interface; the dcb source writes it. ``last_down`` is when a link was last seen to go down, by interface index.
+    ``outdated`` becomes true when the ports source sees RDMA devices come, go or change their names: no link event tells that.
     """
 
     kernel: Kernel
@@ -33,6 +34,7 @@ class Environment:
     resets: Resets = field(default_factory=lambda: Resets({}))
     pfc: dict[str, int] = field(default_factory=dict)
     last_down: dict[int, float] = field(default_factory=dict)
+    outdated: bool = False
 
     def serves(self, metric: Metric) -> bool:
         """True when the metric is part of the profile."""
@@ -131,6 +133,26 @@ class Source(Generic[T]):
         except OSError as error:
             trouble.note(path, error)
             return ""
+
+
+def same_netdev(kernel: Kernel, netdev: Netdev) -> bool:
+    """True when the name still belongs to the interface that was discovered: names may be swapped at any moment.
+
+    Asked after a read by name. A captured kernel has no moments.
+    """
+    return not kernel.live or _says(kernel, f"class/net/{netdev.name}/ifindex", str(netdev.ifindex))
+
+
+def same_device(kernel: Kernel, port: RdmaPort) -> bool:
+    """True when the name still belongs to the RDMA device that was discovered, as :func:`same_netdev`."""
+    return not kernel.live or _says(kernel, f"class/infiniband/{port.device}/node_guid", port.node_guid)
+
+
+def _says(kernel: Kernel, path: str, expected: str) -> bool:
+    try:
+        return kernel.sysfs.read(path) == expected
+    except OSError:
+        return not expected
 
 
 @lru_cache(maxsize=8192)

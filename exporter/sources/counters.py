@@ -12,7 +12,7 @@ from exporter.drivers.plan import Picker, Plan, picker
 from exporter.drivers.pma import PMA
 from exporter.kernel import not_there, unsigned
 from exporter.model import Inventory, Labels, Metric, Netdev, RdmaPort, Reading, Series, Shape
-from exporter.sources.base import Environment, Source, Trouble, Unit
+from exporter.sources.base import Environment, Source, Trouble, Unit, same_device, same_netdev
 from exporter.sources.ports import folder_of
 
 RETRY_SECONDS = 600.0
@@ -70,8 +70,12 @@ class CounterSource(Source[RdmaPort]):
     def keeper(self, port: RdmaPort) -> Keeper:
         return self.keepers.setdefault(f"{port.device}:{port.port} {port.identity}", Keeper())
 
-    def files(self, folder: str, first: str, keeper: Keeper, trouble: Trouble) -> tuple[tuple[str, ...], list[int]]:
-        """Read a folder of counters, the file ``first`` before the others; return the names that gave a number, and these."""
+    def files(self, port: RdmaPort, folder: str, first: str, trouble: Trouble) -> tuple[tuple[str, ...], list[int]]:
+        """Read a folder of counters, the file ``first`` before the others; return the names that gave a number, and these.
+
+        Returns none when the device's name is another's by now.
+        """
+        keeper = self.keeper(port)
         now = self.environment.clock()
         if now >= keeper.retry_at:
             keeper.absent.clear()
@@ -81,6 +85,8 @@ class CounterSource(Source[RdmaPort]):
             files = self.kernel.sysfs.read_folder(folder, keeper.absent | keeper.unserved | SKIPPED_FILES, first)
         except OSError as error:
             trouble.note(folder, error)
+            return (), []
+        if not same_device(self.kernel, port):
             return (), []
         found, values = [], []
         for name, text in files:
@@ -153,7 +159,7 @@ class Rdma(CounterSource):
         if not names:
             folder = f"{folder_of(subject)}/hw_counters"
             driver = keeper.driver or driver_for(subject.driver, subject.device)
-            names, values = self.files(folder, driver.read_first, keeper, trouble)
+            names, values = self.files(subject, folder, driver.read_first, trouble)
         if not names:
             return []
         plan = self.planned(subject, keeper, names, lambda driver: driver.port, identity_of(subject))
@@ -169,7 +175,7 @@ class Pma(CounterSource):
     def read(self, subject: RdmaPort, trouble: Trouble) -> list[Reading]:
         keeper = self.keeper(subject)
         folder = f"{folder_of(subject)}/counters"
-        names, values = self.files(folder, "", keeper, trouble)
+        names, values = self.files(subject, folder, "", trouble)
         if not names:
             return []
         ethernet = subject.link_layer == "Ethernet" and self.environment.profile == "core"
@@ -207,7 +213,7 @@ class RdmaDevice(CounterSource):
         """What a device with one port counts is that port's: mana's congestion control, mlx5 in switchdev mode, old EFA."""
         identity = subject.labels[:1] if subject.device in self.several_ports else subject.labels
         keeper = self.keeper(subject)
-        names, values = self.files(f"class/infiniband/{subject.device}/hw_counters", "", keeper, trouble)
+        names, values = self.files(subject, f"class/infiniband/{subject.device}/hw_counters", "", trouble)
         if not names:
             return []
         plan = self.planned(subject, keeper, names, lambda driver: driver.device, identity)
@@ -247,7 +253,7 @@ class Ethtool(Source[Netdev]):
 
     def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
         names, values = self.kernel.ethtool.statistics(subject.name)
-        if not names or not self.unchanged(subject):
+        if not names or not same_netdev(self.kernel, subject):
             return []
         key = f"{subject.name} {subject.identity}"
         kept = self.plans.get(key)
@@ -260,15 +266,6 @@ class Ethtool(Source[Netdev]):
         if raw is not None and len(raw.shape):
             readings.append(Reading(raw.shape, raw.take(values)))
         return readings
-
-    def unchanged(self, netdev: Netdev) -> bool:
-        """True when the name still belongs to the interface that was discovered: names may be swapped at any moment."""
-        if not self.kernel.live:
-            return True
-        try:
-            return self.kernel.sysfs.read(f"class/net/{netdev.name}/ifindex") == str(netdev.ifindex)
-        except OSError:
-            return False
 
     def compile(
         self, netdev: Netdev, names: tuple[str, ...], kept: tuple[Netdev, Plan, RawPlan | None] | None

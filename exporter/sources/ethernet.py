@@ -12,7 +12,7 @@ from exporter.drivers.entry import counter
 from exporter.drivers.plan import Plan
 from exporter.kernel import Dcb as DcbAnswer
 from exporter.model import Inventory, Netdev, Reading, Series
-from exporter.sources.base import Environment, Source, Trouble, Unit, series
+from exporter.sources.base import Environment, Source, Trouble, Unit, same_netdev, series
 
 REGISTER_AGE = 5.0
 """Seconds for which an answer is served again that costs the firmware a register read."""
@@ -43,6 +43,15 @@ class InterfaceSource(Source[Netdev]):
             if netdev.kind not in ("bond", "vlan", "bridge")
         ]
 
+    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+        """Ask by name; an answer that may be another interface's is dropped."""
+        readings = self.ask(subject)
+        return readings if same_netdev(self.kernel, subject) else []
+
+    def ask(self, subject: Netdev) -> list[Reading]:
+        """Return what the interface of that name answers. Raises OSError."""
+        raise NotImplementedError  # every source has its question
+
 
 class PortSource(InterfaceSource):
     """A source that asks about the port. Of a virtual function most drivers answer zeros there: it is not asked."""
@@ -57,7 +66,7 @@ class LinkState(InterfaceSource):
     name = "linkstate"
     about = "link state with its reason and down count (ethtool netlink)"
 
-    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+    def ask(self, subject: Netdev) -> list[Reading]:
         state = self.kernel.ethtool_netlink.link_state(subject.name)
         samples: Samples = []
         if state.ext_state is not None and not state.link:
@@ -73,7 +82,7 @@ class Pause(PortSource):
     name = "pause"
     about = "802.3x pause settings and frames (ethtool netlink)"
 
-    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+    def ask(self, subject: Netdev) -> list[Reading]:
         pause = self.kernel.ethtool_netlink.pause(subject.name)
         identity = subject.labels
         samples: Samples = []
@@ -96,7 +105,7 @@ class Fec(PortSource):
     name = "fec"
     about = "forward error correction: mode, corrected and uncorrectable blocks (ethtool netlink)"
 
-    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+    def ask(self, subject: Netdev) -> list[Reading]:
         fec = self.kernel.ethtool_netlink.fec(subject.name)
         identity = subject.labels
         samples: Samples = [
@@ -126,7 +135,7 @@ class Standard(InterfaceSource):
     def units(self, inventory: Inventory) -> Sequence[Unit[Netdev]]:
         return [unit for unit in super().units(inventory) if driver_for(unit.subject.driver) is GENERIC]
 
-    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+    def ask(self, subject: Netdev) -> list[Reading]:
         names, values = self.kernel.ethtool_netlink.standard(subject.name)
         if not names:
             raise OSError(errno.EOPNOTSUPP, "no standard statistics", subject.name)
@@ -144,7 +153,7 @@ class Dcb(InterfaceSource):
     name = "dcb"
     about = "PFC, DSCP and DCBX configuration (DCB netlink)"
 
-    def read(self, subject: Netdev, trouble: Trouble) -> list[Reading]:
+    def ask(self, subject: Netdev) -> list[Reading]:
         dcb = self.kernel.dcb.get(subject.name)
         if dcb.pfc_enabled is not None:
             self.environment.pfc[subject.name] = dcb.pfc_enabled

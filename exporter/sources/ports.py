@@ -9,7 +9,7 @@ from functools import lru_cache
 from exporter.catalogue import ports as catalogue
 from exporter.kernel import Link, RdmaLink, unsigned
 from exporter.model import Inventory, Labels, Metric, Netdev, RdmaPort, Reading, Series
-from exporter.sources.base import Environment, Source, Trouble, Unit, series
+from exporter.sources.base import Environment, Source, Trouble, Unit, same_device, series
 
 ACTIVE, LINK_UP = 4, 5
 """IBTA logical state ACTIVE and physical state LinkUp (include/rdma/ib_verbs.h, IBTA PortInfo)."""
@@ -130,7 +130,8 @@ class Ports(Source[RdmaPort | None]):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self.links: dict[tuple[str, int], RdmaLink] = {}
+        self.links: dict[tuple[int | None, int], RdmaLink] = {}
+        self.devices: frozenset[tuple[int, str]] | None = None
         self.rates = Rates(environment.clock)
         self.missing: tuple[RdmaPort, ...] = ()
 
@@ -141,8 +142,6 @@ class Ports(Source[RdmaPort | None]):
 
     def units(self, inventory: Inventory) -> Sequence[Unit[RdmaPort | None]]:
         """One unit for what netlink tells of all ports at once, then one per port."""
-        if not inventory.ports and not inventory.missing:
-            return ()
         ports = [Unit[RdmaPort | None](f"{port.device}:{port.port}", port) for port in inventory.ports]
         return (Unit("netlink", None), *ports)
 
@@ -158,21 +157,28 @@ class Ports(Source[RdmaPort | None]):
                 )
             )
             try:
-                self.links = {(link.device, link.port): link for link in self.kernel.rdma.links()}
+                links = self.kernel.rdma.links()
             except OSError as error:
-                trouble.note("RDMA links", error)
+                if not trouble.note("RDMA links", error):
+                    return readings
+                links = ()
+            self.links = {(link.dev_index, link.port): link for link in links}
+            devices = frozenset((link.dev_index, link.device) for link in links)
+            if self.devices is not None and devices != self.devices:
+                self.environment.outdated = True
+            self.devices = devices
             return readings
         return self.read_port(subject, trouble)
 
     def read_port(self, port: RdmaPort, trouble: Trouble) -> list[Reading]:
         folder = folder_of(port)
-        link = self.links.get((port.device, port.port))
+        link = self.links.get((port.index, port.port))
         state = link.state if link is not None else None
         physical = link.physical_state if link is not None else None
         if state is None:
-            state = state_number(self.text(f"{folder}/state", trouble), STATES)
+            state = state_number(self.file(port, "state", trouble), STATES)
         if physical is None:
-            physical = state_number(self.text(f"{folder}/phys_state", trouble), PHYSICAL_STATES)
+            physical = state_number(self.file(port, "phys_state", trouble), PHYSICAL_STATES)
         samples: list[tuple[Series, int | float]] = [(port_info(port), 1)]
         if port.function == "pf":
             samples.append((series(catalogue.PORT_MISSING, port.labels), 0))
@@ -182,7 +188,7 @@ class Ports(Source[RdmaPort | None]):
             samples.append((series(catalogue.PORT_STATE, port.labels), state))
             rate = None
             if up:
-                rate = self.rates.get(folder, port.identity, lambda: rate_bytes(self.text(f"{folder}/rate", trouble)))
+                rate = self.rates.get(folder, port.identity, lambda: rate_bytes(self.file(port, "rate", trouble)))
             else:
                 self.rates.forget(folder)
             if rate:
@@ -190,6 +196,11 @@ class Ports(Source[RdmaPort | None]):
         if physical is not None:
             samples.append((series(catalogue.PORT_PHYSICAL_STATE, port.labels), physical))
         return self.shapes.reading(samples)
+
+    def file(self, port: RdmaPort, name: str, trouble: Trouble) -> str:
+        """Return the text of a port's file, empty where there is none or the device's name is another's by now."""
+        text = self.text(f"{folder_of(port)}/{name}", trouble)
+        return text if same_device(self.kernel, port) else ""
 
 
 class Netdevs(Source[Netdev]):
