@@ -37,6 +37,9 @@ VERSION = 1
 """Of the state. Another one is not read: the log is read again."""
 
 
+NO_LISTS = (-1, -1)
+
+
 class Evidence(msgspec.Struct, array_like=True, dict=True):
     """The evidence of one log. Tables hold line counts unless they say otherwise.
 
@@ -53,9 +56,9 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
     plugins: dict[tuple[str, str, str, str], int] = {}
     """Kind, name, version, outcome."""
     lists: list[tuple[Device, ...]] = []
-    """Lists of HCAs that processes have printed; :attr:`Process.devices` is the number of one."""
-    hosts: dict[str, int] = {}
-    """Hosts that wrote here, and the number of the list that each printed last (-1: none)."""
+    """Lists of HCAs, and of virtual ones, that processes have printed: most print the same."""
+    hosts: dict[str, tuple[int, int]] = {}
+    """Hosts that wrote here, and the numbers of the two lists that each printed last (-1: none)."""
     nics: dict[tuple[str, str], tuple[str, int]] = {}
     """Host and HCA -> PCI address and speed in Mb/s."""
     interfaces: dict[str, int] = {}
@@ -197,8 +200,12 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
         return pairs
 
     def devices_of(self, process: Process) -> tuple[Device, ...]:
-        """Return the HCAs that a process listed, else those that its host did."""
-        which = process.devices if process.devices >= 0 else self.hosts.get(process.host, -1)
+        """Return the HCAs by their index in channels: virtual ones since 2.24. Where a process lists none, its host's."""
+        mine, host = (process.devices, process.virtual), self.hosts.get(process.host, NO_LISTS)
+        return tuple(device for which in reversed(host if mine == NO_LISTS else mine) for device in self.listed(which))
+
+    def listed(self, which: int) -> tuple[Device, ...]:
+        """Return a list by its number, nothing for -1."""
         return self.lists[which] if 0 <= which < len(self.lists) else ()
 
     def hca_of(self, process: Process, network: str, device: int) -> str:
@@ -229,7 +236,7 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
                 self._forget_processes()
             process = self.processes[key] = Process(*key)
             if host:
-                put(self.hosts, key[0], -1, MOST_HOSTS)
+                put(self.hosts, key[0], NO_LISTS, MOST_HOSTS)
         return process
 
     def _forget_processes(self) -> None:

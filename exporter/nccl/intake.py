@@ -58,7 +58,9 @@ def _plugin(evidence: Evidence, record: Record, fact: facts.Plugin, now: float, 
 def _devices(evidence: Evidence, record: Record, fact: facts.Devices, now: float, process: Process) -> None:
     """HCAs have a link layer; what has none are the interfaces of a socket network."""
     if any(device.link_layer for device in fact.devices):
-        _listed(evidence, process, tuple(_bounded(device) for device in fact.devices[:MOST_HOSTS]))
+        devices = tuple(_bounded(device) for device in fact.devices[:MOST_HOSTS])
+        process.devices = _list_number(evidence, devices)
+        _of_host(evidence, process)
     else:
         for device in fact.devices[:MOST_HOSTS]:
             add(evidence.interfaces, cut(device.name, 64))
@@ -66,25 +68,27 @@ def _devices(evidence: Evidence, record: Record, fact: facts.Devices, now: float
 
 def _virtual(evidence: Evidence, record: Record, fact: facts.VirtualDevice, now: float, process: Process) -> None:
     """Since 2.24 the index of a channel is that of a virtual device, which may merge several of the list."""
-    known = evidence.devices_of(process)
-    names = cut(fact.name).split("+")
-    parts = [next((device for device in known if device.name == name), Device(0, name, 0, "", ())) for name in names]
+    index, names = number(fact.number) or 0, cut(fact.name).split("+")[:MOST_VALUES]
+    known = {device.name: device for device in evidence.listed(process.devices)}
+    parts = [known.get(name, Device(index, name, 0, "", ())) for name in names]
     members = tuple((part.name, part.port) for part in parts)
-    new = Device(number(fact.number) or 0, "+".join(names), parts[0].port, parts[0].link_layer, members)
-    if new not in known:
-        kept = tuple(device for device in known if device.number != new.number)
-        _listed(evidence, process, tuple(sorted((*kept, new)))[:MOST_HOSTS])
+    new = Device(index, "+".join(names), parts[0].port, parts[0].link_layer, members)
+    others = tuple(device for device in evidence.listed(process.virtual) if device.number != index)
+    process.virtual = _list_number(evidence, tuple(sorted((*others, new)))[:MOST_HOSTS])
+    _of_host(evidence, process)
 
 
-def _listed(evidence: Evidence, process: Process, devices: tuple[Device, ...]) -> None:
-    if devices in evidence.lists:
-        process.devices = evidence.lists.index(devices)
-    elif len(evidence.lists) < MOST_HOSTS:
-        process.devices = len(evidence.lists)
+def _list_number(evidence: Evidence, devices: tuple[Device, ...]) -> int:
+    if devices not in evidence.lists:
+        if len(evidence.lists) >= MOST_HOSTS:
+            return -1
         evidence.lists.append(devices)
-    else:
-        process.devices = -1
-    put(evidence.hosts, process.host, process.devices, MOST_HOSTS)
+    return evidence.lists.index(devices)
+
+
+def _of_host(evidence: Evidence, process: Process) -> None:
+    if process.host:
+        put(evidence.hosts, process.host, (process.devices, process.virtual), MOST_HOSTS)
 
 
 def _bounded(device: Device) -> Device:

@@ -10,9 +10,9 @@ from exporter.model import Inventory, Reading, Series
 from exporter.nccl.evidence import Evidence
 from exporter.nccl.facts import FAILURES
 from exporter.nccl.places import UNKNOWN, Port, local, ports_of
-from exporter.nccl.settings import gdr_level
 from exporter.nccl.state import Communicator, Process
 from exporter.nccl.totals import OTHER, STATUSES, Totals
+from exporter.nccl.verdicts import gdr_level
 from exporter.sources.base import Shapes, series
 
 MOST_LOGS = 50

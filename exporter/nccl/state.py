@@ -167,8 +167,9 @@ class Communicator(msgspec.Struct, array_like=True):
 class Process(msgspec.Struct, array_like=True):
     """One process that writes to the log.
 
-    ``fresh`` is True once a line of it was read while it was written (not replayed at start). ``devices`` is the number of its
-    list of HCAs, -1 for none. ``current`` is the communicator that a rank's channels belong to, by its pointer.
+    ``fresh`` is True once a line of it was read while it was written (not replayed at start). ``devices`` and ``virtual`` are
+    the numbers of its lists of HCAs (:attr:`Evidence.lists`), -1 for none. ``current`` is the communicator that a rank's
+    channels belong to, by its pointer.
     """
 
     host: str
@@ -177,6 +178,7 @@ class Process(msgspec.Struct, array_like=True):
     fresh: bool = False
     network: str = ""
     devices: int = -1
+    virtual: int = -1
     communicators: dict[str, Communicator] = {}
     current: dict[int, str] = {}
 
