@@ -128,6 +128,8 @@ def _read_folder(folder: Path, snapshot: Snapshot, problems: list[str]) -> bool:
             name = path.relative_to(folder).as_posix()
             try:
                 answer = _answer(_text(path, problems), file.read)
+            except tool_output.NothingPrintedError:
+                continue
             except ValueError as error:
                 problems.append(f"{name}: {error}")
                 continue

@@ -63,8 +63,14 @@ def _skip_blanks(text: str, position: int) -> int:
     return position
 
 
+class NothingPrintedError(ValueError):
+    """The tool had nothing to print: what it was asked for is not there."""
+
+
 def only(found: list[T]) -> T:
-    """Return the one document. Raises ValueError when there are none or several."""
+    """Return the one document. Raises :class:`NothingPrintedError` when there is none, ValueError when there are several."""
+    if not found:
+        raise NothingPrintedError("expected one object, found none")
     if len(found) != 1:
         raise ValueError(f"expected one object, found {len(found)}")
     return found[0]

@@ -113,7 +113,10 @@ _COMPONENT = (
 )
 _GREP = re.compile(rf"/(?:sys|proc)/({_COMPONENT}(?:/{_COMPONENT})*):(.*)")
 _GREP_ERROR = re.compile(r"grep: /(?:sys|proc)/(.+?)/?: (.+)")
-_GREP_BINARY = re.compile(r"(?:Binary file .+ matches|grep: .+: binary file matches)")
+_GREP_NOTHING = re.compile(
+    r"(?:Binary file .+ matches|grep: .+: binary file matches|grep: /.*\*.*: No such file or directory)"
+)
+"""Lines of grep that tell of no file: a binary one, and a pattern of the shell that no path matched."""
 _FAILURE = re.compile(r"(.+) ! (E[A-Z0-9]+)")
 _ERRNO_BY_MESSAGE = {os.strerror(number): number for number in errno.errorcode}
 
@@ -121,9 +124,10 @@ _ERRNO_BY_MESSAGE = {os.strerror(number): number for number in errno.errorcode}
 def parse_line(line: str) -> tuple[Entry, bool] | None:
     """Return the entry of a line and whether it is one of grep's (several may be lines of one file).
 
-    None for an empty line and for what grep says about a binary file. Raises ValueError with what was expected.
+    None for an empty line and for what grep says about a binary file or a pattern without a match. Raises ValueError with
+    what was expected.
     """
-    if not line.strip() or _GREP_BINARY.fullmatch(line):
+    if not line.strip() or _GREP_NOTHING.fullmatch(line):
         return None
     if match := _GREP.fullmatch(line):
         return Entry(match[1], match[2].encode("utf-8", "surrogateescape")), True
