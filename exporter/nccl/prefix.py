@@ -55,7 +55,7 @@ _ORIGIN = re.compile(r":(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\]")
 _CALL = re.compile(r":(\d{1,10}):(\d{1,10})$")
 _DIAG = re.compile(r":(\d{1,10})$")
 _HOST = re.compile(r"[^\s:\[\](){}<>'\",|/]{0,255}$")
-_NO_HOST = re.compile(r"(?:^|\s)\[(-?\d{1,4})\](?: (\S.*))?$")
+_NO_HOST = re.compile(r"(?:^|(?<=\s))\[(-?\d{1,4})\](?: (\S.*))?$")
 # one hyperscaler's fork: [rank/size][time] [file:line] [host:pid=N]
 _FORK = re.compile(r"\[\d{1,9}/\d{1,9}\]\[([^\]]{1,40})\] \[([^\]]{1,256})\] \[([^\s:\]]{1,255}):pid=(\d{1,10})\]$")
 # NCCL_DEBUG_TIMESTAMP_FORMAT is the user's; brackets may be missing

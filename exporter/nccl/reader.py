@@ -7,7 +7,8 @@ are decoded. The prefix of a line repeats thousands of times (one per thread), s
 from __future__ import annotations
 
 import re
-from typing import Any
+from hashlib import blake2b
+from typing import TypeVar
 
 import msgspec
 
@@ -28,12 +29,15 @@ _WATCHDOG = "Watchdog caught collective operation timeout"
 _MARKERS = (b"CCL ", _WATCHDOG.encode(), b"Last error:")
 _DENSE = 4  # lines per marked line at which reading all lines is cheaper than looking each up
 _AFTER_LAST_ERROR = 4
-_HEADS, _HOSTS, _TEXTS = 4096, 128, 64  # things remembered
+_HEADS, _HOSTS, _TEXTS, _STREAMS = 4096, 128, 64, 4  # things remembered
+_KEPT_OF_PART = 20_000  # bytes that a state holds of a line that goes on
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEST_FAILURE = re.compile(r"Test NCCL failure \S{1,255} '.{0,500}? / (.*)'")
 _NAMED_VERSION = re.compile(r"NCCL error(?: in)?: .{0,600}?, (NCCL version \d[^\s,]{0,40})$")
 _BY_ENDING = (Channel, Collnet, Setting, Network)  # what they say hangs on how the message ends
 _BANNER = ("NCCL version ", "RCCL version")
 
+_Key = TypeVar("_Key", str, bytes)
 Facts = list[tuple[Record, Fact]]
 
 
@@ -46,8 +50,8 @@ class _State(msgspec.Struct):
     runtime: str
     parts: dict[str, str]
     hosts: list[str]
-    told: list[str]
-    echoed: list[str]
+    told: list[bytes]
+    echoed: list[bytes]
     expecting: int
 
 
@@ -69,22 +73,23 @@ class Reader:
         self._dense = False
         self._heads: dict[str, Head] = {}
         self._hosts: dict[str, None] = {}
-        self._told: dict[str, None] = {}
-        self._echoed: dict[str, None] = {}
+        self._told: dict[bytes, None] = {}
+        self._echoed: dict[bytes, None] = {}
 
     def feed(self, block: bytes) -> Facts:
         """Read complete lines; the last may lack its newline at the end of the file."""
-        if b"\0" in block:
-            block = block.replace(b"\0", b"")
         lines = block.count(b"\n")
         if block and not block.endswith(b"\n"):
             lines += 1
         self.lines += lines
+        if b"\0" in block:
+            block = block.replace(b"\0", b"")
         out: Facts = []
         first = runtime(_text(block[: block.find(b"\n") if b"\n" in block else LONGEST]))
         self._runtime = first.wrappers[0] if first else ""
         marked = None if self._parts or _has_parts(block, lines, self._runtime) else self._marked(block, lines)
-        self._lines(_text(block if marked is None else marked), out)
+        if text := _text(block if marked is None else marked):
+            self._lines(text.removesuffix("\n"), out)
         return out
 
     def _marked(self, block: bytes, lines: int) -> bytes | None:
@@ -107,7 +112,7 @@ class Reader:
         self._dense = False
         if self._expecting:
             _following(block, -1, self._expecting, found)
-        return b"\n".join([block[start:end] for start, end in sorted(found.items())])
+        return b"".join([block[start:end] + b"\n" for start, end in sorted(found.items())])
 
     def _lines(self, text: str, out: Facts) -> None:
         """Read all lines of a text.
@@ -160,6 +165,8 @@ class Reader:
             text = text[:LONGEST]
             self.garbled += not line.partial
         if line.partial:
+            if len(self._parts) >= _STREAMS:
+                self._parts.clear()
             self._parts[line.stream] = text
             return None
         return text
@@ -193,7 +200,8 @@ class Reader:
             self._heads.clear()
         if len(left) <= 1024:
             self._heads[left] = head
-        _keep(self._hosts, head.host, _HOSTS)
+        if _HOST.fullmatch(head.host):
+            _keep(self._hosts, head.host, _HOSTS)
 
     def _record(self, level: Level, message: str, head: Head, stamp: str, out: Facts, cut: bool = False) -> None:
         """Add the fact of one record; ``cut`` says that its end may be lost."""
@@ -214,10 +222,10 @@ class Reader:
     def _add(self, record: Record, fact: Fact, stamp: str, out: Facts) -> None:
         """Add a fact with the runtime's time stamp, once where a framework repeated its text."""
         if record.level == "WARN":
-            text = record.message.strip()[:200]
-            if self._echoed.pop(text, ...) is None:
+            digest = _digest(record.message)
+            if self._echoed.pop(digest, ...) is None:
                 return
-            _keep(self._told, text, _TEXTS)
+            _keep(self._told, digest, _TEXTS)
         out.append((record._replace(timestamp=stamp) if stamp else record, fact))
 
     def _odd(self, text: str, stamp: str, out: Facts) -> None:
@@ -230,11 +238,14 @@ class Reader:
         self.nccl_lines += 1
         self.garbled += len(found) > 1 or bool(found[0].parsed.foreign)
         for index, spliced in enumerate(found):
-            head = spliced.parsed.head
+            head, message = spliced.parsed.head, spliced.message
             if index or spliced.parsed.foreign:
                 head = head._replace(host=self._known(head.host))
+            if spliced.cut:  # what stands before the next host is the end of this message
+                following = found[index + 1].parsed.head.host
+                message += following.removesuffix(self._known(following))
             if spliced.level:
-                self._record(spliced.level, spliced.message, head, stamp, out, spliced.cut)
+                self._record(spliced.level, message, head, stamp, out, spliced.cut)
 
     def _known(self, host: str) -> str:
         """The host of a spliced line: other text may stand right before it, so only one seen in clean lines is believed."""
@@ -267,13 +278,13 @@ class Reader:
 
     def _echo(self, message: str, stamp: str, out: Facts) -> None:
         """The text of the last WARN, repeated by a framework: it counts where that WARN itself is not in this log."""
-        text = message.strip()[:200]
-        if not text or text in self._told:
+        digest = _digest(message)
+        if digest in self._told:
             return
         before = len(out)
         self._record("", message, Head(), stamp, out)
         if len(out) > before:
-            _keep(self._echoed, text, _TEXTS)
+            _keep(self._echoed, digest, _TEXTS)
 
     def state(self) -> bytes:
         """What :meth:`restore` needs, under 70 kB."""
@@ -283,7 +294,7 @@ class Reader:
                 self.nccl_lines,
                 self.garbled,
                 self._runtime,
-                {stream: text[: LONGEST // 4] for stream, text in self._parts.items()},
+                {stream[:16]: _text(text.encode()[:_KEPT_OF_PART]) for stream, text in self._parts.items()},
                 list(self._hosts),
                 list(self._told),
                 list(self._echoed),
@@ -313,6 +324,11 @@ def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
+def _digest(message: str) -> bytes:
+    """What stands for the text of an error, which a framework may cut or pad."""
+    return blake2b(message.strip()[:200].encode(), digest_size=8).digest()
+
+
 def _has_parts(block: bytes, lines: int, runtime: str) -> bool:
     """Does a block hold a part of a line, whose rest the container runtime wrote as another line?"""
     if runtime == "docker":
@@ -330,7 +346,7 @@ def _following(block: bytes, end: int, most: int, found: dict[int, int]) -> None
         most -= b" NCCL " not in block[start:end]
 
 
-def _keep(kept: dict[str, Any], key: str, most: int) -> None:
+def _keep(kept: dict[_Key, None], key: _Key, most: int) -> None:
     """Remember a key as the newest of at most ``most``."""
     kept.pop(key, None)
     kept[key] = None

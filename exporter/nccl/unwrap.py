@@ -72,7 +72,7 @@ WRAPPERS = (
 _DEEPEST = 6
 _ANSI = re.compile(r"\x1b(?:\[[0-9;:?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 _REPEATED = re.compile(r" \[repeated \d+x across [^\]]{1,40}\]\s*$")
-_DOCKER = '{"log":"'
+_DOCKER = '{"log":'
 
 
 class _Docker(msgspec.Struct):

@@ -71,7 +71,8 @@ def unread() -> Iterator[tuple[str, re.Pattern[str], str]]:
 
 def is_finding(row: Row) -> bool:
     told = r"mismatch|inactive link|inconsistent link|import failed|only %llu|corrected volatile errors (on|at)|differ"
-    told += r"|=%s on rank|>30%% off median|net bw: %s rank|disabled on|check: failed on rank|X[iI]d %u detected(?!.*No user action)"
+    told += r"|=%s on rank|>30%% off median|net bw: %s rank|disabled on|check: failed on rank"
+    told += r"|X[iI]d %u detected(?!.*No user action)"
     quiet = r"no uncorrected"
     return bool(re.search(told, row.format)) and not re.search(quiet, row.format)
 
