@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from exporter.nccl.facts import Device, Devices, Fact, Hardware, NoDevice, Record, VirtualDevice
+from exporter.nccl.facts import Device, Devices, Fact, Failure, Hardware, NoDevice, Noise, Record, VirtualDevice
 from exporter.nccl.pattern import Pattern, failure, line, noise
 
 # one item: [0]mlx5_0:1/IB, [0]mlx5_0:1:rail:plane/IB/SHARP, or a merged NIC [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}
@@ -39,6 +39,13 @@ def _virtual(match: re.Match[str], record: Record) -> Fact:
 def _hardware(match: re.Match[str], record: Record) -> Fact:
     number, name, port, link_layer, provider, speed, pci_path = match.groups()
     return Hardware(int(number), name, int(port), link_layer, provider, int(speed), pci_path or "")
+
+
+def _refused(match: re.Match[str], record: Record) -> Fact:
+    """At INFO NCCL only asks until it is refused. A framework's last error is one all the same."""
+    if record.level == "INFO":
+        return Noise("virtual NICs are counted by asking for one more")
+    return Failure("topology", "a virtual NIC cannot be made")
 
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -242,7 +249,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"NET/IB : (?:Can't make virtual NIC with 0 devices|Cannot allocate any more virtual devices \("
             r"|Cannot use physical device \d+, max |Requested properties for vNic \d+, only )"
         ),
-        make=failure("topology", "a virtual NIC cannot be made"),
+        make=_refused,
         since="2.24.3",
         examples=(
             "NET/IB : Can't make virtual NIC with 0 devices",

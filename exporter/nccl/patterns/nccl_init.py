@@ -12,7 +12,7 @@ _COMM = (
     r"(?:\[Rank \d+\] )?(?:\w{1,60} )?comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+) "
     r"cudaDev (?P<cuda>-?\d+)(?: nvmlDev (?P<nvml>-?\d+))? busId (?P<bus>[0-9a-f]+)"
     r"(?: commId (?P<id1>0x[0-9a-f]+))?(?: parent \S{1,20})?(?: (?:splitCount|childCount) \d+)?(?: color -?\d+ key -?\d+)?"
-    r"(?: commId (?P<id2>0x[0-9a-f]+))? ?- "
+    r"(?: commId (?P<id2>0x[0-9a-f]+))?(?: localSize \d+ used \d+ bytes on core \d+)? ?- "
 )
 _STAGES: dict[str, Literal["start", "complete", "destroyed", "aborted"]] = {
     "Init START": "start",
@@ -79,6 +79,8 @@ PATTERNS: tuple[Pattern, ...] = (
             "childCount 1 color 1 key 0 - Init COMPLETE",
             "ncclCommInitRank comm 0x3cf8 rank 1 nranks 16 cudaDev 1 nvmlDev 1 busId 26000 commId 0xea12 - "
             "Init COMPLETE localSize 320 used 12345 bytes on core 4",
+            "ncclCommInitRank comm 0x3cf959d0 rank 6 nranks 16 cudaDev 6 nvmlDev 6 busId c6000 commId 0xea12d82f079d0527 "
+            "localSize 384 used 667533643 bytes on core 209 - Init COMPLETE",
         ),
     ),
     Pattern(
