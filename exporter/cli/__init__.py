@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 from exporter import __version__
-from exporter.cli import capture, generate, once, ping, serve
+from exporter.cli import capture, generate, nccl, once, ping, serve
 from exporter.cli.flags import add_flags, settings_of
 from exporter.config import Settings
 from exporter.errors import FabricError, UsageError
@@ -30,7 +30,7 @@ class Verb(Protocol):
         """Do it; return the exit status."""
 
 
-VERBS: dict[str, Verb] = {"once": once, "capture": capture, "ping": ping, "generate": generate}
+VERBS: dict[str, Verb] = {"once": once, "capture": capture, "nccl": nccl, "ping": ping, "generate": generate}
 """What the program does besides serving."""
 
 

@@ -242,7 +242,7 @@ def coverage(case: Case) -> Iterator[Finding]:
         or evidence.starts
         or evidence.completes
     )
-    if case.nccl_lines == 0:
+    if case.nccl_lines == 0 and not evidence.order:
         yield Finding(
             "no_nccl_lines",
             "insufficient",
