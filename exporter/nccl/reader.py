@@ -59,8 +59,8 @@ class Reader:
     """Reads the lines of one log. Keeps what a line leaves open: the parts of a line that a container runtime cut, the text
     that follows ``Last error:``.
 
-    ``lines``, ``nccl_lines`` (lines with a record of NCCL or RCCL, known or not) and ``garbled`` (lines spliced, cut, or with
-    other text before the prefix) count from the start of the log.
+    ``lines``, ``nccl_lines`` (lines with a record of NCCL or RCCL, known or not; a bare version is none) and ``garbled`` (lines
+    spliced, cut, or with other text before the prefix) count from the start of the log.
     """
 
     def __init__(self) -> None:
@@ -259,7 +259,6 @@ class Reader:
         line = unwrap(text)
         message, stamp = line.text, stamp or line.stamp
         if message.startswith(_BANNER):
-            self.nccl_lines += 1
             self._record("VERSION", message, Head(), stamp, out)
         elif message.startswith(("NCCL ", "[")) and (found := records(message)):
             self.nccl_lines += 1

@@ -101,7 +101,7 @@ def test_wrapped_logs(before: str) -> None:
         Version("NCCL", "2.18.6", "cuda12.1"),
     )
     assert {record.host for record, _ in found} == {"gpu-1", ""}
-    assert (reader.lines, reader.nccl_lines, reader.garbled) == (5, 4, 0)
+    assert (reader.lines, reader.nccl_lines, reader.garbled) == (5, 3, 0)
 
 
 def test_the_wrapper_may_change_in_the_middle() -> None:
