@@ -21,6 +21,7 @@ class Arbiter:
     def __init__(self) -> None:
         self.dropped: dict[str, int] = {}
         self._owners: dict[Series, str] = {}
+        self._known: dict[tuple[str, str], object] = {}
         self._cuts: dict[int, tuple[Shape, Shape, Picker | None]] = {}
         self._settled: tuple[int, ...] = ()
 
@@ -43,13 +44,16 @@ class Arbiter:
         return out
 
     def forget(self, inventory: Inventory) -> None:
-        """Drop what is remembered of devices and interfaces that are gone."""
-        names = {port.device for port in (*inventory.ports, *inventory.missing)}
-        names.update(netdev.name for netdev in inventory.netdevs)
+        """Drop what is remembered of devices and interfaces that are gone, or others by now that have their names."""
+        ports = (*inventory.missing, *inventory.ports)
+        now: dict[tuple[str, str], object] = {("device", port.device): (port.identity, port.index) for port in ports}
+        now.update({("netdev", netdev.name): netdev.identity for netdev in inventory.netdevs})
+        others = {label for label, identity in now.items() if self._known.get(label, identity) != identity}
+        self._known = now
         self._owners = {
             series: owner
             for series, owner in self._owners.items()
-            if any(value in names for key, value in series.labels if key in ("device", "netdev"))
+            if any(label in now for label in series.labels) and not any(label in others for label in series.labels)
         }
 
     def _decide(self, readings: Sequence[tuple[str, Reading]], complete: bool) -> None:

@@ -33,10 +33,11 @@ class Keeper:
     """Keeps the plan of one unit while the kernel lists the same names, and what need not be read.
 
     ``absent`` are the counters that the device does not have, ``unserved`` those that feed no series. Both are looked at anew
-    every ten minutes.
+    every ten minutes. ``refused`` is the index of the device of which RDMA netlink told nothing: with a driver that is loaded
+    again the device has another, and an index that is not in use any more is refused too.
     """
 
-    __slots__ = ("absent", "driver", "names", "netlink", "plan", "retry_at", "unserved")
+    __slots__ = ("absent", "driver", "names", "plan", "refused", "retry_at", "unserved")
 
     def __init__(self) -> None:
         self.plan: Plan | None = None
@@ -45,7 +46,7 @@ class Keeper:
         self.absent: set[str] = set()
         self.unserved: set[str] = set()
         self.retry_at = 0.0
-        self.netlink = True
+        self.refused: int | None = None
 
     def same(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the kept tuple when the names are the same, so that the plan is."""
@@ -149,13 +150,13 @@ class Rdma(CounterSource):
         keeper = self.keeper(subject)
         names: tuple[str, ...] = ()
         values: Sequence[int] = ()
-        if keeper.netlink and subject.index is not None:
+        if subject.index is not None and subject.index != keeper.refused:
             try:
                 names, values = self.kernel.rdma.statistics(subject.index, subject.port)
             except OSError as error:
                 if not not_there(error) and error.errno != errno.EMSGSIZE:
                     raise
-                keeper.netlink = False
+                keeper.refused = subject.index
         if not names:
             folder = f"{folder_of(subject)}/hw_counters"
             driver = keeper.driver or driver_for(subject.driver, subject.device)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from exporter.arbiter import Arbiter
 from exporter.catalogue.ethernet import CRC_ERRORS, RECEIVED_DISCARDS
 from exporter.catalogue.ports import LINK_DOWNS
-from exporter.model import Inventory, Labels, Netdev, Reading, Series, Shape
+from exporter.catalogue.rdma import TRANSMITTED_PACKETS
+from exporter.model import Inventory, Labels, Netdev, RdmaPort, Reading, Series, Shape
 
 ETH0: Labels = (("netdev", "eth0"),)
 
@@ -64,3 +67,31 @@ def test_a_device_that_left_is_forgotten() -> None:
     arbiter.forget(Inventory(netdevs=(Netdev("eth1"),)))
     back = [("netdevs", reading(downs=0)), ("ethtool", reading(downs=1))]
     assert served(arbiter.settle(back, complete=True)) == {"fabric_port_link_downs_total": 1}
+
+
+@pytest.mark.parametrize(
+    ("now", "downs"),
+    [
+        (Netdev("eth0", identity="7 52:54:00:bb:00:01", role="frontend"), 6),
+        (Netdev("eth0", identity="8 52:54:00:bb:00:02"), 1),
+    ],
+    ids=["the same with another role", "another"],
+)
+def test_another_interface_of_the_same_name_is_decided_anew(now: Netdev, downs: int) -> None:
+    arbiter = Arbiter()
+    arbiter.forget(Inventory(netdevs=(Netdev("eth0", identity="7 52:54:00:bb:00:01"),)))
+    arbiter.settle([("netdevs", reading(downs=5))], complete=True)
+    arbiter.forget(Inventory(netdevs=(now,)))
+    later = [("netdevs", reading(downs=6)), ("ethtool", reading(downs=1))]
+    assert served(arbiter.settle(later, complete=True)) == {"fabric_port_link_downs_total": downs}
+
+
+def test_a_device_whose_driver_was_loaded_again_without_its_counters_is_served_by_what_is_left() -> None:
+    """Soft RoCE: a laboratory build with a counters folder, then the kernel's own without, both called rxe0."""
+    arbiter = Arbiter()
+    series = Series(TRANSMITTED_PACKETS, (("device", "rxe0"), ("port", "1")))
+    arbiter.forget(Inventory(ports=(RdmaPort("rxe0", 1, index=4, identity="v0 5054:00ff:febb:0001"),)))
+    arbiter.settle([("rdma", Reading(Shape([series]), (7,))), ("pma", Reading(Shape([series]), (9,)))], complete=True)
+    arbiter.forget(Inventory(ports=(RdmaPort("rxe0", 1, index=5, identity="v0 5054:00ff:febb:0001"),)))
+    settled = arbiter.settle([("rdma", Reading(Shape([series]), (32195,)))], complete=True)
+    assert [sample.value for one in settled for sample in one.samples()] == [32195]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from exporter.catalogue import ethernet, infiniband, ports
-from exporter.kernel import Kernel, RdmaLink
+from exporter.catalogue.rdma import OUT_OF_BUFFER
+from exporter.kernel import Kernel, RdmaLink, Statistics
 from exporter.kernel.captured import open_capture
 from exporter.kernel.sysfs import LiveSysfs
 from exporter.model import Inventory, Metric, Netdev, RdmaPort, Reading
 from exporter.sources.base import Environment, Trouble
-from exporter.sources.counters import Pma
+from exporter.sources.counters import Pma, Rdma
 from exporter.sources.ethernet import Dcb
 from exporter.sources.ports import Ports
 
@@ -28,6 +31,18 @@ class Links:
 
     def links(self) -> tuple[RdmaLink, ...]:
         return self.answers
+
+
+class Counters:
+    """RDMA netlink's answers to STAT_GET of the one device that there is."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def statistics(self, dev_index: int, port: int) -> Statistics:
+        if dev_index != self.index:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return Statistics(("out_of_buffer",), (1001,))
 
 
 def link(index: int, device: str, state: int) -> RdmaLink:
@@ -67,6 +82,17 @@ def test_files_of_a_device_that_took_over_the_name_are_not_served(tmp_path: Path
     assert values(source.read(FIRST, Trouble()), infiniband.SYMBOL_ERRORS) == [1001]
     swap(first, second)
     assert source.read(FIRST, Trouble()) == []
+
+
+def test_netlink_is_asked_again_when_the_driver_was_loaded_again(tmp_path: Path) -> None:
+    """An index that is not in use any more is refused with EINVAL, like a device without counters."""
+    rdma = Counters(4)
+    source = Rdma(Environment(kernel(tmp_path, rdma)))
+    source.read(replace(FIRST, index=4), Trouble())
+    rdma.index = 5
+    assert source.read(replace(FIRST, index=4), Trouble()) == []
+    readings = source.read(replace(FIRST, index=5), Trouble())
+    assert values(readings, OUT_OF_BUFFER) == [1001]
 
 
 def test_state_follows_the_device_and_the_rate_is_not_read_under_a_name_that_is_not_its_own(tmp_path: Path) -> None:
