@@ -104,7 +104,7 @@ class Exporter:
         if self.environment.outdated:
             self.environment.outdated = False
             self._wake.set()
-        return [*readings, *self.itself(), *self.process()]
+        return [*readings, *self.itself(sources), *self.process()]
 
     # Discovery
 
@@ -167,8 +167,8 @@ class Exporter:
 
     # The exporter about itself
 
-    def itself(self) -> list[Reading]:
-        """Return the readings about the sources and the exporter."""
+    def itself(self, sources: frozenset[str] | None = None) -> list[Reading]:
+        """Return the readings about those sources (None: all) and about the exporter."""
         sampler = self.sampler
         pairs: list[tuple[Series, int | float]] = []
 
@@ -176,6 +176,8 @@ class Exporter:
             pairs.append((series(metric, (), *labels), value))
 
         for lane in sampler.lanes:
+            if sources is not None and lane.name not in sources:
+                continue
             source = ("source", lane.name)
             add(itself.SOURCE_SUCCESS, int(lane.success), source)
             add(itself.SOURCE_DURATION, lane.duration, source)

@@ -104,6 +104,15 @@ async def test_it_says_what_it_was_built_from_when_it_knows(monkeypatch: pytest.
     assert value(made().itself(), itself.BUILD_INFO, version=__version__, revision="0e69a27") == 1
 
 
+async def test_a_scrape_of_some_sources_tells_of_these_only() -> None:
+    exporter = made()
+    await exporter.first_read()
+    readings = list(await exporter.scrape(frozenset({"rdma"}), asyncio.get_running_loop().time() + 5))
+    assert value(readings, itself.SOURCE_SUCCESS, source="rdma") == 1
+    assert value(readings, itself.SOURCE_SUCCESS, source="pma") is None
+    assert value(readings, itself.STUCK_WORKERS) == 0
+
+
 async def test_once_has_no_process_metrics() -> None:
     readings = await app.once(Settings(capture=MACHINE))
     assert not [s for reading in readings for s in reading.samples() if s.metric.name.startswith("process_")]
