@@ -235,7 +235,7 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
             if len(self.processes) >= MOST_PROCESSES:
                 self._forget_processes()
             process = self.processes[key] = Process(*key)
-            if host:
+            if host and key[0] not in self.hosts:
                 put(self.hosts, key[0], NO_LISTS, MOST_HOSTS)
         return process
 

@@ -198,8 +198,8 @@ def _channel(evidence: Evidence, record: Record, fact: facts.Channel, now: float
     """A channel belongs to the newest communicator of its process that has the rank which printed it."""
     direction, network, device, path, channel, connection, sender, receiver, proxy, _ = fact
     hca = "" if path == "socket" else evidence.hca_of(process, network, device)
-    if len(network) > 64 or device > MOST_PROCESSES:
-        network, device = cut(network, 64), min(device, MOST_PROCESSES)
+    if len(network) > 64 or not 0 <= device <= MOST_PROCESSES:
+        network, device = cut(network, 64), MOST_PROCESSES
     add(evidence.channels, (direction, network, device, hca, path))
     rank = (receiver if direction == "receive" else sender) & 0xFFFFF
     one = process.communicators.get(process.current.get(rank, ""))
