@@ -1,6 +1,6 @@
 """How to ask Linux. The only package that opens files under /sys and /proc, talks netlink or does an ioctl.
 
-A :class:`Kernel` is seven small interfaces; it comes live (:mod:`exporter.kernel.live`) and captured
+A :class:`Kernel` is eight small interfaces; it comes live (:mod:`exporter.kernel.live`) and captured
 (:mod:`exporter.kernel.captured`). All calls block and may block for long: they are made in worker threads only. They
 raise :class:`OSError` with the kernel's errno and nothing else; what an errno means to a counter is said once, by
 :func:`not_there`. They never write to a device, start a dump or create anything.
@@ -285,6 +285,32 @@ class Links(Protocol):
         """Yield link events until closed. A captured kernel yields none and ends."""
 
 
+class GpuProcess(NamedTuple):
+    """A process that computes on GPUs.
+
+    ``inner_pid`` is its pid in its own pid namespace, which it knows itself by. ``devices`` are names below /dev, ``files``
+    names and inodes of the regular files that it has open.
+    """
+
+    pid: int
+    inner_pid: int
+    devices: tuple[str, ...] = ()
+    files: tuple[tuple[str, int], ...] = ()
+
+
+class GpuProcesses(NamedTuple):
+    """Those that could be seen, and whether these are all."""
+
+    processes: tuple[GpuProcess, ...]
+    complete: bool
+
+
+class Processes(Protocol):
+    """The processes of the host."""
+
+    def holding_gpus(self) -> GpuProcesses: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """Everything the exporter asks of Linux, live or captured."""
@@ -296,4 +322,5 @@ class Kernel:
     dcb: DcbReader
     devlink: Devlink
     links: Links
+    processes: Processes
     live: bool = True

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from exporter.errors import CaptureError
 from exporter.kernel import Kernel, Link, RdmaDevice, RdmaLink, ethtool_output, tool_format, tool_output
+from exporter.kernel.processes import read_processes, write_processes
 from exporter.kernel.snapshot import Snapshot, kernel_of
 from exporter.kernel.tree import Tree, format_entry
 
@@ -55,6 +56,7 @@ FILES = (
         "rdma-system.json", "rdma_namespaces", tool_output.rdma_namespaces, tool_format.rdma_namespaces, _NO_RDMA
     ),
     CaptureFile("devlink-health.json", "health_reporters", tool_output.devlink_health, tool_format.devlink_health),
+    CaptureFile("gpu-processes.json", "gpu_processes", read_processes, write_processes),
     CaptureFile("ip-link.json", "links", tool_output.ip_links, tool_format.ip_links),
     CaptureFile("ip-route.json", "default_routes", tool_output.ip_default_routes, tool_format.ip_default_routes),
 )

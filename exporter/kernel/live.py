@@ -8,6 +8,7 @@ from exporter.kernel.devlink import LiveDevlink
 from exporter.kernel.ethtool import LiveEthtool
 from exporter.kernel.ethtool_netlink import LiveEthtoolNetlink
 from exporter.kernel.links import LiveLinks
+from exporter.kernel.processes import LiveProcesses
 from exporter.kernel.rdma import LiveRdma
 from exporter.kernel.sysfs import LiveSysfs
 
@@ -22,4 +23,5 @@ def open_kernel(sysfs: str = "/sys", procfs: str = "/proc") -> Kernel:
         dcb=LiveDcb(),
         devlink=LiveDevlink(),
         links=LiveLinks(),
+        processes=LiveProcesses(procfs),
     )

@@ -22,6 +22,7 @@ from exporter.kernel import (
     Ethtool,
     EthtoolNetlink,
     Fec,
+    GpuProcesses,
     HealthReporter,
     Kernel,
     Link,
@@ -29,6 +30,7 @@ from exporter.kernel import (
     Links,
     LinkState,
     Pause,
+    Processes,
     Rdma,
     RdmaDevice,
     RdmaLink,
@@ -77,6 +79,7 @@ def record(kernel: Kernel) -> Recording:
         dcb=RecordingDcb(kernel.dcb, snapshot),
         devlink=RecordingDevlink(kernel.devlink, snapshot),
         links=RecordingLinks(kernel.links, snapshot),
+        processes=RecordingProcesses(kernel.processes, snapshot),
         live=kernel.live,
     )
     return Recording(recorder, snapshot, sysfs)
@@ -314,3 +317,10 @@ class RecordingLinks(_Recording[Links]):
 
     def monitor(self) -> AsyncIterator[LinkEvent]:
         return self._asked.monitor()
+
+
+class RecordingProcesses(_Recording[Processes]):
+    """The processes that hold a GPU."""
+
+    def holding_gpus(self) -> GpuProcesses:
+        return _kept_as(self._snapshot, "gpu_processes", self._asked.holding_gpus)

@@ -16,6 +16,7 @@ from exporter.kernel import (
     Dcb,
     DriverInfo,
     Fec,
+    GpuProcesses,
     HealthReporter,
     Kernel,
     Link,
@@ -52,6 +53,7 @@ class Snapshot:
     health_reporters: tuple[HealthReporter, ...] | OSError | None = None
     links: tuple[Link, ...] | OSError | None = None
     default_routes: tuple[str, ...] | OSError | None = None
+    gpu_processes: GpuProcesses | OSError | None = None
 
 
 def kernel_of(snapshot: Snapshot) -> Kernel:
@@ -64,6 +66,7 @@ def kernel_of(snapshot: Snapshot) -> Kernel:
         dcb=CapturedDcb(snapshot),
         devlink=CapturedDevlink(snapshot),
         links=CapturedLinks(snapshot),
+        processes=CapturedProcesses(snapshot),
         live=False,
     )
 
@@ -178,3 +181,10 @@ class CapturedLinks(_Captured):
         nothing: tuple[LinkEvent, ...] = ()
         for event in nothing:
             yield event
+
+
+class CapturedProcesses(_Captured):
+    """The processes that held a GPU."""
+
+    def holding_gpus(self) -> GpuProcesses:
+        return _given(self._snapshot.gpu_processes, errno.EOPNOTSUPP)

@@ -44,6 +44,7 @@ def environment(profile: Profile) -> tuple[Environment, Watched, list[float]]:
         captured.dcb,
         captured.devlink,
         captured.links,
+        captured.processes,
         live=False,
     )
     now = [0.0]
