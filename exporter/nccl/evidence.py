@@ -59,8 +59,8 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
     """Lists of HCAs, and of virtual ones, that processes have printed: most print the same."""
     hosts: dict[str, tuple[int, int]] = {}
     """Hosts that wrote here, and the numbers of the two lists that each printed last (-1: none)."""
-    nics: dict[tuple[str, str], tuple[str, int]] = {}
-    """Host and HCA -> PCI address and speed in Mb/s."""
+    nics: dict[tuple[str, str], str] = {}
+    """Host and HCA -> PCI address."""
     interfaces: dict[str, int] = {}
     """Interfaces of socket networks."""
     without_device: int = 0
@@ -118,6 +118,8 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
 
     def __post_init__(self) -> None:
         self.news = News()
+        self.named: dict[tuple[int, int], dict[int, str]] = {}
+        """HCAs by their index in channels, by the numbers of two lists: an index is that of a virtual device since 2.24."""
         self.replaying = False
         """Set while a log is read from its start: its processes may be long dead."""
 
@@ -133,7 +135,7 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
         process = self.processes.get((record.host, record.pid))
         if process is None:
             process = self._process(record.host, record.pid)
-        process.last = max(process.last, now)
+        process.last = now if now > process.last else process.last
         if not self.replaying:
             process.fresh = True
         handle(self, record, fact, now, process)
@@ -199,11 +201,6 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
                 pairs[pair] = pairs.get(pair, 0) + len(links)
         return pairs
 
-    def devices_of(self, process: Process) -> tuple[Device, ...]:
-        """Return the HCAs by their index in channels: virtual ones since 2.24. Where a process lists none, its host's."""
-        mine, host = (process.devices, process.virtual), self.hosts.get(process.host, NO_LISTS)
-        return tuple(device for which in reversed(host if mine == NO_LISTS else mine) for device in self.listed(which))
-
     def listed(self, which: int) -> tuple[Device, ...]:
         """Return a list by its number, nothing for -1."""
         return self.lists[which] if 0 <= which < len(self.lists) else ()
@@ -211,9 +208,14 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
     def hca_of(self, process: Process, network: str, device: int) -> str:
         """Return the name of a network's device, empty when the log does not tell. The index is the network's own."""
         if "Libfabric" not in network:
-            for listed in self.devices_of(process):
-                if listed.number == device:
-                    return listed.name
+            lists = (process.devices, process.virtual)
+            if lists == NO_LISTS:
+                lists = self.hosts.get(process.host, NO_LISTS)
+            named = self.named.get(lists)
+            if named is None:
+                named = self.named[lists] = {one.number: one.name for which in lists for one in self.listed(which)}
+            if device in named:
+                return named[device]
         for owner, index, name, _ in self.gdr_devices:
             if index == device and owner == network:
                 return name

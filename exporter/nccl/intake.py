@@ -20,7 +20,6 @@ from exporter.nccl.state import (
     Communicator,
     Error,
     FlapKey,
-    Link,
     Process,
     Tally,
     Way,
@@ -100,7 +99,8 @@ def _bounded(device: Device) -> Device:
 def _hardware(evidence: Evidence, record: Record, fact: facts.Hardware, now: float, process: Process) -> None:
     """The PCI address is the last element of the path under /sys."""
     found = re.findall(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", cut(fact.pci_path, 1000))
-    put(evidence.nics, (process.host, cut(fact.name, 64)), (found[-1] if found else "", number(fact.speed) or 0))
+    if found:
+        put(evidence.nics, (process.host, cut(fact.name, 64)), found[-1])
 
 
 def _no_device(evidence: Evidence, record: Record, fact: facts.NoDevice, now: float, process: Process) -> None:
@@ -205,13 +205,13 @@ def _channel(evidence: Evidence, record: Record, fact: facts.Channel, now: float
     one = process.communicators.get(process.current.get(rank, ""))
     if one is None:
         one = evidence.open(process, f"?{rank}", Communicator(rank, started=now))
-    way = Way(direction, network, device, hca, path, -1 if proxy is None else proxy & 0xFFFFF)
-    links = one.ends.get(way)
+    way = (direction, network, device, hca, path, -1 if proxy is None else proxy & 0xFFFFF)
+    links = one.ends.get(way)  # type: ignore[call-overload]  # a Way is this tuple, and making one costs more than finding it
     if links is None:
         if len(one.ends) >= MOST_KEYS:
             return
-        links = one.ends[way] = set()
-    link = pack(Link(channel, connection, sender, receiver))
+        links = one.ends[Way(*way)] = set()
+    link = pack(channel, connection, sender, receiver)
     if link not in links and evidence.kept_ends < MOST_ENDS:
         links.add(link)
         evidence.kept_ends += 1

@@ -109,7 +109,13 @@ def as_json(log: ReadLog, found: Iterable[Finding]) -> dict[str, Any]:
             "collnet": sum(evidence.collnet.values()),
         },
         "gpu_nic_pairs": [
-            {"host": pair.host, "gpu": pci_address(pair.gpu) or None, "hca": pair.hca, "count": count}
+            {
+                "host": pair.host,
+                "gpu": pci_address(pair.gpu) or None,
+                "hca": pair.hca,
+                "nic": evidence.nics.get((pair.host, pair.hca)),
+                "count": count,
+            }
             for pair, count in sorted(pairs(evidence).items())
         ],
         "communicators": {

@@ -127,24 +127,9 @@ class Way(NamedTuple):
     proxy: int = -1
 
 
-class Link(NamedTuple):
-    """What names a channel's link in a communicator."""
-
-    channel: int
-    connection: int
-    sender: int
-    receiver: int
-
-
-def pack(link: Link) -> int:
-    """Return a link as one number below 2^60: a communicator has tens to thousands of them."""
-    channel, connection, sender, receiver = link
+def pack(channel: int, connection: int, sender: int, receiver: int) -> int:
+    """Return what names a link in its communicator as one number below 2^60: there are tens to thousands of them."""
     return (channel & 0xFFF) << 48 | (connection & 0xFF) << 40 | (sender & 0xFFFFF) << 20 | receiver & 0xFFFFF
-
-
-def unpack(packed: int) -> Link:
-    """Return the link that :func:`pack` packed."""
-    return Link(packed >> 48, packed >> 40 & 0xFF, packed >> 20 & 0xFFFFF, packed & 0xFFFFF)
 
 
 class Communicator(msgspec.Struct, array_like=True):

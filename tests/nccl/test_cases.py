@@ -97,7 +97,9 @@ def test_02_gid_index_of_an_old_release() -> None:
     assert told.said["versions"][0] == "2.14.3+cuda11.7"
     assert told.said["channels"]["receive"] == [{"net": "IB", "device": 0, "hca": "mlx5_0", "path": "host", "count": 2}]
     assert (told.said["channels"]["send"], told.said["channels"]["p2p"]) == ([], 1)
-    assert told.said["gpu_nic_pairs"] == [{"host": "node-1", "gpu": "0000:10:00.0", "hca": "mlx5_0", "count": 2}]
+    assert told.said["gpu_nic_pairs"] == [
+        {"host": "node-1", "gpu": "0000:10:00.0", "hca": "mlx5_0", "nic": None, "count": 2}
+    ]
     assert told.log.evidence.news.completions == {("node-1", "mlx5_0", 12): [1, 0.0]}
 
 

@@ -34,14 +34,11 @@ from exporter.nccl.state import (
     MOST_COMMUNICATORS,
     MOST_ENDS,
     MOST_PROCESSES,
-    Link,
     News,
     Pair,
     Process,
     Way,
     line_of,
-    pack,
-    unpack,
 )
 from exporter.nccl.verdicts import gdr, gdr_level
 
@@ -122,8 +119,14 @@ def test_where_there_is_no_list_the_lines_on_gdr_name_the_device() -> None:
 
 def test_the_pci_address_is_the_end_of_the_path() -> None:
     path = "/sys/devices/pci0000:84/0000:84:00.0/0000:9b:00.0"
-    evidence = taken((line(), Hardware(0, "mlx5_0", 1, "RoCE", "Mlx5", 400000, path)))
-    assert evidence.nics == {("node-1", "mlx5_0"): ("0000:9b:00.0", 400000)}
+    evidence = taken(
+        (line(), Hardware(0, "mlx5_0", 1, "RoCE", "Mlx5", 400000, path)), (line(), TWO), (line(), channel("send", 0, 8))
+    )
+    said = report.as_json(report.ReadLog("x", Reader(), evidence), ())
+    assert said["gpu_nic_pairs"] == [
+        {"host": "node-1", "gpu": None, "hca": "mlx5_0", "nic": "0000:9b:00.0", "count": 1}
+    ]
+    assert evidence.nics == {("node-1", "mlx5_0"): "0000:9b:00.0"}
 
 
 # Communicators
@@ -185,11 +188,6 @@ def test_a_process_that_ends_takes_its_communicators() -> None:
     evidence = taken((line(), start(0)), (line(), channel("send", 0, 8)))
     evidence.end_process("node-1", 100)
     assert (evidence.processes, evidence.communicators, evidence.kept_ends) == ({}, 0, 0)
-
-
-@given(st.tuples(st.integers(0, 4095), st.integers(0, 255), st.integers(0, 2**20 - 1), st.integers(0, 2**20 - 1)))
-def test_a_link_is_one_number(link: tuple[int, int, int, int]) -> None:
-    assert unpack(pack(Link(*link))) == link
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,14 @@ def test_a_list_that_matches_more_than_meant() -> None:
         assert "ib_hca_prefix" not in found(Setting("NCCL_IB_HCA", fine), inventory=HOST)
 
 
+def test_an_interface_that_this_host_does_not_have() -> None:
+    finding = found(Setting("NCCL_SOCKET_IFNAME", "=ens3"), inventory=HOST)["socket_ifname_no_match"]
+    assert (finding.severity, finding.confidence) == ("info", "possible")
+    assert "eth0 and bond0" in finding.summary
+    assert "socket_ifname_no_match" not in found(Setting("NCCL_SOCKET_IFNAME", "^docker,lo"), inventory=HOST)
+    assert "socket_ifname_no_match" not in found(Setting("NCCL_SOCKET_IFNAME", "=ens3"))
+
+
 # GPUDirect RDMA
 
 

@@ -485,7 +485,9 @@ def test_the_index_of_a_device_is_not_in_its_name() -> None:
         (10, "mlx5_15"),
         (11, "mlx5_17"),
     }
-    assert {"host": "gpu-node-b200-sxm-6", "gpu": "0000:1b:00.0", "hca": "mlx5_1", "count": 24} in said["gpu_nic_pairs"]
+    assert {"host": "gpu-node-b200-sxm-6", "gpu": "0000:1b:00.0", "hca": "mlx5_1", "nic": None, "count": 24} in said[
+        "gpu_nic_pairs"
+    ]
 
 
 def test_with_pxn_the_proxys_gpu_has_the_nic() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exporter.nccl.findings.finding import Case, Finding, names
-from exporter.nccl.hca import parse, select_devices
+from exporter.nccl.hca import parse, select_devices, select_interfaces
 from exporter.nccl.verdicts import gdr_level, networks_between_hosts, one_host
 
 PEERMEM_RELEASE = (2, 23, 0)
@@ -142,7 +142,22 @@ def _some_off(case: Case) -> Iterator[Finding]:
     )
 
 
-def unused_settings(case: Case) -> Iterator[Finding]:
+def interface_names(case: Case) -> Iterator[Finding]:
+    """NCCL_SOCKET_IFNAME against the host's interfaces. A container with a network of its own has others."""
+    if case.inventory is None or not case.inventory.netdevs:
+        return
+    for value in case.setting("NCCL_SOCKET_IFNAME"):
+        if not select_interfaces(value, case.inventory).selected:
+            yield Finding(
+                "socket_ifname_no_match",
+                "possible",
+                "info",
+                f"NCCL_SOCKET_IFNAME={value} selects none of the interfaces known on this host "
+                f"({names(netdev.name for netdev in case.inventory.netdevs)}); a container may have others.",
+            )
+
+
+def device_names(case: Case) -> Iterator[Finding]:
     """NCCL_IB_HCA against the devices that there are: those of the host, else those that NCCL lists."""
     evidence = case.evidence
     for value in case.setting("NCCL_IB_HCA"):
@@ -260,4 +275,4 @@ def coverage(case: Case) -> Iterator[Finding]:
         yield Finding("one_host", "confirmed", "info", "All ranks are on one host: the network is not used.")
 
 
-CHECKS = (sockets, suspect_interfaces, gdr_off, unused_settings, incomplete, unused_devices, coverage)
+CHECKS = (sockets, suspect_interfaces, gdr_off, device_names, interface_names, incomplete, unused_devices, coverage)
