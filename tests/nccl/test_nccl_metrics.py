@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from exporter.catalogue import nccl
-from exporter.model import Inventory, RdmaPort, Reading
+from exporter.model import Inventory, Metric, RdmaPort, Reading
 from exporter.nccl.evidence import Evidence
 from exporter.nccl.facts import (
     AsyncEvent,
@@ -317,7 +317,6 @@ def test_what_runs() -> None:
     found = read(("job", evidence, LogInfo(lag=7, last_line=1000.0)))
     assert values(found, "fabric_nccl_info") == {("job", "2.27.7+cuda13.0", "IBext_v10", "IBext_v10"): 1}
     assert values(found, "fabric_nccl_gdr_level") == {("job", "SYS"): 1}
-    assert values(found, "fabric_nccl_logs") == {(): 1}
     assert values(found, "fabric_nccl_log_lag_bytes") == {("job",): 7}
     assert values(found, "fabric_nccl_log_last_line_timestamp_seconds") == {("job",): 1000.0}
 
@@ -349,7 +348,6 @@ def test_fifty_jobs_and_the_rest() -> None:
     assert ("other",) in lags
     assert ("job-59",) in lags
     assert ("job-0",) not in lags
-    assert values(found, "fabric_nccl_logs") == {(): 60}
 
 
 def test_at_most_500_series_counters_first() -> None:
@@ -387,7 +385,9 @@ def test_the_exposition_is_clean_for_promtool() -> None:
         [("job", evidence, LogInfo(1, 2.0))], HOST, 1010.0, Shapes(), totals=totals, hostname=HERE, gpu_processes=(1, 0)
     )
     served = {sample.metric for reading in found for sample in reading.samples()}
-    assert served == {value for name, value in vars(nccl).items() if name.isupper() and name != "P"}
+    of_files = {"LOGS", "LOG_CUT_LINES", "LOG_TRUNCATIONS"}  # those are whose that follows the logs
+    declared = {value for name, value in vars(nccl).items() if isinstance(value, Metric) and name not in of_files}
+    assert served - {nccl.LOGS} == declared
     page = Renderer().render(found, openmetrics=False)
     assert b'fabric_nccl_completion_errors_total{device="",port="",status="12"} 0' in page
     promtool = shutil.which("promtool")
