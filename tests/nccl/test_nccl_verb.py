@@ -16,7 +16,7 @@ import pytest
 from exporter.cli import main
 from exporter.nccl import report
 
-CASES = Path(__file__).with_name("cases")
+CASES = Path(__file__).with_name("failures")
 FLAP = CASES / "04-port-flap-then-retry-exceeded.log"
 PROGRAM = [sys.executable, "-m", "exporter", "nccl"]
 KEYS = {
