@@ -7,10 +7,10 @@ metric are listed, driver by driver, in the generated ``docs/metrics.md``.
 
 from __future__ import annotations
 
-from exporter.catalogue import cloud, ethernet, infiniband, itself, nccl, ports, rdma
+from exporter.catalogue import cloud, ethernet, infiniband, itself, ports, rdma
 from exporter.model import Metric
 
-ROOMS = (ports, rdma, ethernet, infiniband, cloud, nccl, itself)
+ROOMS = (ports, rdma, ethernet, infiniband, cloud, itself)
 """The modules that declare metrics, in the order in which families are served and documented."""
 
 METRICS: tuple[Metric, ...] = tuple(
