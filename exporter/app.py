@@ -23,10 +23,12 @@ from exporter.errors import FabricError, UsageError
 from exporter.kernel import Kernel
 from exporter.kernel.live import open_kernel
 from exporter.model import Inventory, Metric, Reading, Series
+from exporter.nccl.following import Following
 from exporter.patience import Patience
 from exporter.sampler import Sampler
 from exporter.sources import SOURCES
 from exporter.sources.base import Environment, Shapes, series
+from exporter.storage import Storage
 
 DISCOVERY_SECONDS = 30.0
 SETTLE_SECONDS = 0.3
@@ -60,7 +62,9 @@ def open_kernel_of(settings: Settings) -> Kernel:
 class Exporter:
     """The sources of one host with what is known of them. Used in one event loop."""
 
-    def __init__(self, kernel: Kernel, settings: Settings, rules: Rules | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, settings: Settings, rules: Rules | None = None, *, storage: Storage | None = None
+    ) -> None:
         self.kernel = kernel
         self.settings = settings
         self.rules = rules if rules is not None else config.rules(settings)
@@ -70,13 +74,18 @@ class Exporter:
             raw=settings.raw.fullmatch if settings.raw is not None else None,
             clock=time.monotonic,
         )
+        self.storage = storage
+        log_rules = config.log_rules(settings)
+        if storage is not None and kernel.live:
+            self.environment.following = Following(storage, self.inventory)
+            self.environment.following.configure(log_rules)
         sources = [source(self.environment) for source in SOURCES if source.name not in settings.disabled]
         for source in sources:
             if source.name == "ethtool":
                 source.max_age = settings.ethtool_max_age
         self.sampler = Sampler(sources)
         self.ready = False
-        self.restarts: dict[str, int] = {"discovery": 0, "links": 0}
+        self.restarts: dict[str, int] = {"discovery": 0, "links": 0, "logs": 0}
         self.reload_success = True
         self.web_config_success: Callable[[], bool] = lambda: True
         self.reload_timestamp = time.time()
@@ -86,6 +95,7 @@ class Exporter:
         self._process = ProcessCollector(registry=None)
         self._patience = Patience("fabric-discovery")
         self._wake = asyncio.Event()
+        self._read_once = asyncio.Event()
 
     # What the web server asks
 
@@ -100,7 +110,14 @@ class Exporter:
 
     async def scrape(self, sources: frozenset[str] | None, deadline: float) -> Sequence[Reading]:
         """Return all readings, the exporter's own included. ``deadline`` is the loop's time at which to answer."""
-        readings = await self.sampler.sample(sources, deadline)
+        following = self.environment.following
+        if following is not None:
+            following.scrape_begins()
+        try:
+            readings = await self.sampler.sample(sources, deadline)
+        finally:
+            if following is not None:
+                following.scrape_ends()
         if self.environment.outdated:
             self.environment.outdated = False
             self._wake.set()
@@ -128,6 +145,7 @@ class Exporter:
         gc.collect()
         gc.freeze()
         self.ready = True
+        self._read_once.set()
         inventory = self.inventory()
         log.info("ready", ports=len(inventory.ports), netdevs=len(inventory.netdevs), gpus=len(inventory.gpus))
 
@@ -152,14 +170,24 @@ class Exporter:
             self._wake.set()
         await asyncio.Event().wait()
 
+    async def follow_logs(self) -> None:
+        """Follow the logs that are configured, once it is known which devices their lines may speak of."""
+        await self._read_once.wait()
+        if self.environment.following is not None:
+            await self.environment.following.run()
+        await asyncio.Event().wait()
+
     def reload(self) -> None:
         """Read the configuration file again. A bad one is told, counted, and the old one kept."""
         try:
-            self.rules = config.rules(self.settings)
+            rules, log_rules = config.rules(self.settings), config.log_rules(self.settings)
         except FabricError as error:
             self.reload_success = False
             log.warning("reload failed, keeping the old configuration", error=str(error))
             return
+        self.rules = rules
+        if self.environment.following is not None:
+            self.environment.following.configure(log_rules)
         self.reload_success = True
         self.reload_timestamp = time.time()
         log.info("configuration reloaded")
@@ -194,6 +222,9 @@ class Exporter:
             add(itself.TASK_RESTARTS, restarts, ("task", task))
         add(itself.CONFIG_SUCCESS, int(self.reload_success and self.web_config_success()))
         add(itself.CONFIG_TIMESTAMP, self.reload_timestamp)
+        if self.storage is not None:
+            add(itself.STORAGE_PERSISTENT, int(self.storage.kept))
+            add(itself.STORAGE_ERRORS, self.storage.errors)
         add(itself.DISCOVERY_TIMESTAMP, self.discovered_timestamp)
         add(itself.DISCOVERY_DURATION, self.discovery_duration)
         if self.inventory().rdma_namespaces:

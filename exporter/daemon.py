@@ -14,6 +14,7 @@ from exporter import __version__
 from exporter.app import Exporter, open_kernel_of
 from exporter.config import Settings
 from exporter.errors import FabricError
+from exporter.storage import Storage
 from exporter.web.server import serve
 from exporter.web.webconfig import load_web_config
 
@@ -52,7 +53,10 @@ def tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 async def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises :class:`FabricError` for what the operator must mend first."""
     web_config = load_web_config(settings.web_config_file) if settings.web_config_file else None
-    exporter = Exporter(open_kernel_of(settings), settings)
+    storage = Storage(settings.storage_path)
+    if settings.storage_path:
+        storage.submit(lambda connection: None)  # so that it is known from the start whether it can be used
+    exporter = Exporter(open_kernel_of(settings), settings, storage=storage)
     if web_config is not None:
         exporter.web_config_success = lambda: web_config.success
     stop = asyncio.Event()
@@ -74,6 +78,7 @@ async def run(settings: Settings) -> None:
             children = [
                 group.create_task(supervise("discovery", exporter.rediscover, exporter.restarts)),
                 group.create_task(supervise("links", exporter.follow_links, exporter.restarts)),
+                group.create_task(supervise("logs", exporter.follow_logs, exporter.restarts)),
             ]
             await stop.wait()
             log.info("stopping")
@@ -81,3 +86,4 @@ async def run(settings: Settings) -> None:
                 child.cancel()
     finally:
         await listeners.close()
+        await asyncio.to_thread(storage.close)

@@ -34,6 +34,14 @@ CONFIG_SUCCESS = gauge(
 CONFIG_TIMESTAMP = gauge(
     "fabric_exporter_config_last_reload_success_timestamp_seconds", (), "When the configuration was last taken over."
 )
+STORAGE_PERSISTENT = gauge(
+    "fabric_exporter_storage_persistent",
+    (),
+    "1 when state is kept in --storage.path, 0 when it is in memory alone: no path, or one that cannot be written now.",
+)
+STORAGE_ERRORS = counter(
+    "fabric_exporter_storage_errors_total", (), "Times the state database could not be opened or written."
+)
 DISCOVERY_TIMESTAMP = gauge(
     "fabric_exporter_discovery_timestamp_seconds", (), "When devices and interfaces were last looked for."
 )

@@ -63,9 +63,22 @@ FAILURE_LAST = gauge(
     ("class",),
     "When there last was a failure of that class. No series before the first.",
 )
-LOGS = gauge("fabric_nccl_logs", (), "Logs that are followed.")
+LOGS = gauge(
+    "fabric_nccl_logs",
+    ("state",),
+    "Files of logs by state: active (written to in the last minute), quiet, unreadable; refused are folders that cannot be "
+    "read, or are on a network file system without leave, and files beyond the limit.",
+)
 LOG_BYTES = counter("fabric_nccl_log_bytes_total", (), "Bytes of logs that were read.")
 LOG_LAG = gauge("fabric_nccl_log_lag_bytes", ("log",), "Bytes that were written to logs and not read yet.")
+LOG_CUT_LINES = counter(
+    "fabric_nccl_log_cut_lines_total", (), "Lines of logs that were longer than 64 KiB and read up to there only."
+)
+LOG_TRUNCATIONS = counter(
+    "fabric_nccl_log_truncations_total",
+    (),
+    "Times a log was found truncated or overwritten. Lines of which neither we nor a copy knew by then are lost.",
+)
 LOG_LAST_LINE = gauge(
     "fabric_nccl_log_last_line_timestamp_seconds", ("log",), "When the last line of NCCL was written or read."
 )

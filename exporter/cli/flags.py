@@ -31,7 +31,7 @@ class Flag:
 
 
 FLAGS: tuple[Flag, ...] = (
-    Flag("config.file", "", "YAML file with the roles, rails and planes of ports", "FILE"),
+    Flag("config.file", "", "YAML file with the roles, rails and planes of ports, and the logs to follow", "FILE"),
     Flag(
         "web.listen-address",
         ":10073",
@@ -57,6 +57,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("collector.ethtool.device-exclude", "", "interfaces to leave out", "REGEX"),
     Flag("collector.ethtool.raw-include", "", "ethtool -S names to serve as fabric_ethtool_raw", "REGEX"),
     Flag("collector.ethtool.max-age", "5", "seconds for which ethtool -S is served again before it is read", "SECONDS"),
+    Flag("storage.path", "", "folder for what outlives a restart; without it all is kept in memory", "DIR"),
+    Flag("nccl.log-glob", "", "NCCL logs to follow; may be given several times", "GLOB", many=True),
     Flag("log.level", "info", "least severe message that is logged", choices=LEVELS),
     Flag("log.format", "logfmt", "format of the log", choices=("logfmt", "json")),
 )
@@ -157,6 +159,8 @@ def settings_of(parsed: argparse.Namespace, environment: Mapping[str, str]) -> S
         netdevs=Filter(pattern("collector.ethtool.device-include"), pattern("collector.ethtool.device-exclude")),
         raw=pattern("collector.ethtool.raw-include"),
         ethtool_max_age=number("collector.ethtool.max-age", 0),
+        storage_path=text["storage.path"],
+        log_globs=lists["nccl.log-glob"],
         log_level=text["log.level"],
         log_format="json" if text["log.format"] == "json" else "logfmt",
     )

@@ -16,6 +16,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
     if vars(arguments).get("config.check"):
         config.rules(settings)
+        config.log_rules(settings)
         if settings.web_config_file:
             load_web_config(settings.web_config_file)
         print("configuration is good")

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-import msgspec
 import structlog
 
 from exporter.model import Inventory
@@ -283,7 +282,7 @@ class Follower:
         if file.reader_state:
             try:
                 return self._new_reader.restore(file.reader_state)
-            except (ValueError, msgspec.MsgspecError):
+            except ValueError:
                 log.warning("reading goes on without what was begun", path=file.path)
         return self._new_reader()
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
 import structlog
 
 from exporter.errors import StorageError
@@ -229,7 +228,7 @@ class Keeper:
         """Go on where the last run ended, as far as the database tells."""
         try:
             kept = self._storage.submit(ledger.load).result(COMMIT_SECONDS)
-        except (StorageError, FutureTimeout, msgspec.MsgspecError) as error:
+        except (StorageError, FutureTimeout, ValueError) as error:
             log.warning("what was read before is not known", error=str(error) or "the database does not answer")
             return
         if kept.about is None:
@@ -244,7 +243,7 @@ class Keeper:
             for file_row in kept.files:
                 if (known := logs.get(file_row.log)) is not None:
                     known.files.append(ledger.file_of(file_row, known))
-        except (ValueError, msgspec.MsgspecError) as error:
+        except ValueError as error:
             log.warning("what was read before cannot be used, logs are read again", error=str(error))
             return
         for known in logs.values():

@@ -122,7 +122,6 @@ def counters(totals: Totals, inventory: Inventory) -> Samples:
 
 def files(logs: Sequence[Log], gpu_processes: tuple[int, int] | None) -> Samples:
     """Yield what is known of the files."""
-    yield series(nccl.LOGS, ()), len(logs)
     if gpu_processes is not None:
         for value, count in zip(("yes", "no"), gpu_processes, strict=True):
             yield series(nccl.GPU_PROCESSES, (("evidence", value),)), count

@@ -7,6 +7,7 @@ from typing import Any
 from exporter.sources.base import Source
 from exporter.sources.counters import Ethtool, Pma, Rdma, RdmaDevice
 from exporter.sources.ethernet import Dcb, Fec, LinkState, Pause, Standard
+from exporter.sources.nccl import Nccl
 from exporter.sources.pcie import Devlink, Pcie
 from exporter.sources.ports import Netdevs, Ports
 
@@ -24,5 +25,6 @@ SOURCES: tuple[type[Source[Any]], ...] = (
     Standard,
     Pcie,
     Devlink,
+    Nccl,
 )
 """All sources, in the order in which they are shown. ``dcb`` comes before ``ethtool``: it tells which priorities have PFC on."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from exporter.drivers.plan import Resets
 from exporter.kernel import Kernel, not_there
 from exporter.model import Inventory, Labels, Metric, Netdev, Profile, RdmaPort, Reading, Series, Shape
+
+if TYPE_CHECKING:
+    from exporter.nccl.following import Following
 
 T = TypeVar("T")
 
@@ -25,6 +28,7 @@ class Environment:
     ``raw`` says which ``ethtool -S`` names are served as they are (None: none). ``pfc`` is the mask of priorities with PFC on, by
     interface; the dcb source writes it. ``last_down`` is when a link was last seen to go down, by interface index.
     ``outdated`` becomes true when the ports source sees RDMA devices come, go or change their names: no link event tells that.
+    ``following`` are the logs that are followed (None: a single reading, or a captured machine).
     """
 
     kernel: Kernel
@@ -35,6 +39,7 @@ class Environment:
     pfc: dict[str, int] = field(default_factory=dict)
     last_down: dict[int, float] = field(default_factory=dict)
     outdated: bool = False
+    following: Following | None = None
 
     def serves(self, metric: Metric) -> bool:
         """True when the metric is part of the profile."""
