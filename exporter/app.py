@@ -8,7 +8,8 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import structlog
 from prometheus_client import ProcessCollector
@@ -28,6 +29,7 @@ from exporter.patience import Patience
 from exporter.sampler import Sampler
 from exporter.sources import SOURCES
 from exporter.sources.base import Environment, Shapes, series
+from exporter.sources.nccl import PATIENCE_SECONDS
 from exporter.storage import Storage
 
 DISCOVERY_SECONDS = 30.0
@@ -122,6 +124,11 @@ class Exporter:
             self.environment.outdated = False
             self._wake.set()
         return [*readings, *self.itself(sources), *self.process()]
+
+    async def errors(self) -> Sequence[Mapping[str, Any]] | None:
+        """Return the latest errors that logs tell of, None when none are followed. Raises TimeoutError."""
+        following = self.environment.following
+        return await following.errors(PATIENCE_SECONDS) if following is not None else None
 
     # Discovery
 

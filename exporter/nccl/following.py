@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exporter.model import Inventory
 from exporter.nccl.globs import LogRule
@@ -51,6 +51,19 @@ class Following:
         self._scrapes -= 1
         if not self._scrapes:
             self._idle.set()
+
+    async def errors(self, patience: float) -> list[dict[str, Any]] | None:
+        """Return the latest errors, None when no logs are followed. Raises TimeoutError when a commit takes that long."""
+        follower = self.follower
+        if follower is None:
+            return None
+        from exporter.nccl.recent import recent_errors
+
+        def ask() -> list[dict[str, Any]]:
+            with follower.committed(patience) as committed:
+                return recent_errors(committed)
+
+        return await asyncio.to_thread(ask)
 
     async def run(self) -> None:
         """Follow until cancelled. Raises what ends the thread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 
 import structlog
 from aiohttp import web
@@ -13,6 +14,8 @@ from exporter.web.webconfig import InForce, WebConfigFile
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+AUTHENTICATED: ContextVar[bool] = ContextVar("authenticated", default=False)
+"""Whether who asks has shown a password or a certificate that the web configuration demands or takes; for handlers."""
 HEALTH = ("/-/healthy", "/-/ready")
 """Answered at any load: a busy exporter must not look like a dead one."""
 
@@ -78,6 +81,7 @@ class Guard:
         ):
             challenge = 'Basic realm="fabric-exporter", charset="UTF-8"'
             return line(401, "user and password expected", **{"WWW-Authenticate": challenge})
+        AUTHENTICATED.set(bool(in_force.users) or _has_certificate(request))
         response = await self._limited(request, handler)
         if outdated:
             response.force_close()
@@ -94,3 +98,9 @@ def _context(request: web.Request) -> object:
     """Return the TLS context of the request's connection."""
     connection = request.get_extra_info("ssl_object")
     return None if connection is None else connection.context
+
+
+def _has_certificate(request: web.Request) -> bool:
+    """True when the client of the request's connection has shown a certificate, which TLS has verified."""
+    connection = request.get_extra_info("ssl_object")
+    return connection is not None and bool(connection.getpeercert())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from aiohttp import web
 
 from exporter.model import Inventory, Reading
-from exporter.web import landing
+from exporter.web import api, landing
 from exporter.web.guard import Guard, line
 from exporter.web.listen import Listeners, listen
 from exporter.web.negotiate import accepts_gzip, choose_format, gzip
@@ -43,6 +43,9 @@ class Scraper(Protocol):
     def inventory(self) -> Inventory:
         """Return what the last discovery found."""
 
+    async def errors(self) -> Sequence[Mapping[str, Any]] | None:
+        """Return the latest errors that logs tell of, None when none are followed. Raises TimeoutError."""
+
 
 class Pages:
     """The handlers, one per path."""
@@ -57,6 +60,7 @@ class Pages:
         app.router.add_get(self._telemetry_path, self.metrics)
         app.router.add_get("/-/healthy", self.healthy)
         app.router.add_get("/-/ready", self.ready)
+        app.router.add_get("/api/v1/evidence", self.evidence)
         if self._telemetry_path != "/":
             app.router.add_get("/", self.landing)
 
@@ -78,6 +82,14 @@ class Pages:
             page = gzip(page) if len(page) < THREAD_BYTES else await asyncio.to_thread(gzip, page)
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=page, headers=headers)
+
+    async def evidence(self, request: web.Request) -> web.Response:
+        """Tell the latest errors that logs tell of."""
+        try:
+            errors = await self._scraper.errors()
+        except TimeoutError:
+            return line(503, "logs are being taken over, try again later")
+        return web.json_response(api.evidence(errors, trusted=api.is_trusted(request)))
 
     async def healthy(self, request: web.Request) -> web.Response:
         """Say that the event loop runs."""

@@ -7,7 +7,7 @@ import base64
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ class Host:
     ready: bool = True
     source_names: tuple[str, ...] = ("ethtool", "rdma")
     inventory_: Inventory = field(default_factory=Inventory)
+    errors_: Sequence[Mapping[str, Any]] | Exception | None = None
     gate: asyncio.Event | None = None
     extra: tuple[Reading, ...] = ()
     asked: list[tuple[frozenset[str] | None, float]] = field(default_factory=list)
@@ -56,6 +57,11 @@ class Host:
 
     def inventory(self) -> Inventory:
         return self.inventory_
+
+    async def errors(self) -> Sequence[Mapping[str, Any]] | None:
+        if isinstance(self.errors_, Exception):
+            raise self.errors_
+        return self.errors_
 
 
 @dataclass
