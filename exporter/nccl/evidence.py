@@ -242,7 +242,7 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
         return process
 
     def _forget_processes(self) -> None:
-        for process in sorted(self.processes.values(), key=lambda one: one.last)[: MOST_PROCESSES // 8]:
+        for process in sorted(self.processes.values(), key=lambda one: one.last)[: MOST_PROCESSES // 4]:
             self.end_process(process.host, process.pid)
 
     def _forget_communicators(self) -> None:
@@ -252,5 +252,5 @@ class Evidence(msgspec.Struct, array_like=True, dict=True):
             for pointer, one in process.communicators.items()
         ]
         held.sort(key=lambda item: item[:2])
-        for *_, pointer, process in held[: MOST_COMMUNICATORS // 8]:
+        for *_, pointer, process in held[: MOST_COMMUNICATORS // 4]:
             self.end(process, pointer)
