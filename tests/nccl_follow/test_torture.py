@@ -63,6 +63,7 @@ def torture(folder: Path, *, rate: float, rotations: int, seconds: float, kills:
     return verdict(logs, kept(state))
 
 
+@pytest.mark.long
 def test_every_line_counts_once(tmp_path: Path) -> None:
     result = torture(tmp_path, rate=4e6, rotations=80, seconds=8, kills=4, seed=1)
     print(result)
