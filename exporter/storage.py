@@ -28,7 +28,7 @@ from exporter.errors import StorageError
 FILE = "state.sqlite"
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
-        "CREATE TABLE nccl_logs (path BLOB PRIMARY KEY, last REAL NOT NULL, evidence BLOB NOT NULL)",
+        "CREATE TABLE nccl_logs (path BLOB PRIMARY KEY, last REAL NOT NULL, copies BLOB NOT NULL, evidence BLOB NOT NULL)",
         "CREATE TABLE nccl_files (device INTEGER, inode INTEGER, log BLOB NOT NULL, path BLOB NOT NULL,"
         " mark BLOB NOT NULL, reader BLOB NOT NULL, PRIMARY KEY (device, inode))",
         "CREATE TABLE nccl_about (id INTEGER PRIMARY KEY CHECK (id = 1), about BLOB NOT NULL)",

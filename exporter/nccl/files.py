@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,6 +21,13 @@ class Identity(NamedTuple):
 
     device: int
     inode: int
+
+
+class Copy(NamedTuple):
+    """A file that is a copy of another one: of which, as long as that holds the same, and when it was last written (ns)."""
+
+    source: LogFile | None
+    modified: int
 
 
 class Rewritten(Exception):  # noqa: N818 - an outcome, not an error
@@ -84,8 +92,8 @@ class Log:
 
     ``files`` are those that are still there or still read, the oldest first; ``current`` is the one that has the name now,
     ``known`` says that there was one. ``orphans`` are marks of content that was truncated away, a copy of which may be found;
-    ``copies`` are inodes of copies, with the file of which they are one as long as it holds the same. ``last`` is when a line
-    was last written (seconds since 1970).
+    ``copies`` are copies in which there was nothing to read, by inode. ``last`` is when a line was last written (seconds since
+    1970).
     """
 
     path: str
@@ -95,7 +103,7 @@ class Log:
     current: LogFile | None = None
     known: bool = False
     orphans: list[Mark] = field(default_factory=list)
-    copies: dict[int, LogFile | None] = field(default_factory=dict)
+    copies: dict[int, Copy] = field(default_factory=dict)
     last: float = 0.0
     dirty: bool = True
 
@@ -135,8 +143,9 @@ class Descriptors:
             file.descriptor = -1
             del self._open[file]
 
-    def close_all(self) -> None:
-        for file in list(self._open):
+    def keep(self, wanted: Callable[[LogFile], bool]) -> None:
+        """Close all files but those that are wanted."""
+        for file in [file for file in self._open if not wanted(file)]:
             self.close(file)
 
 

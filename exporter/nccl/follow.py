@@ -105,7 +105,7 @@ class Follower:
             for file in self._ahead:  # read and not taken over
                 file.reader = None
             self._ahead.clear()
-            self._descriptors.close_all()
+            self._descriptors.keep(lambda file: False)
             self._watch.close()
         self._keeper.commit([], self._tracker, always=True)
 
@@ -157,9 +157,6 @@ class Follower:
         new.looked, new.known_globs = old.looked, old.known_globs
         dropped = new.restore(old.logs.values())
         self._keeper.forget(dropped)
-        for known in dropped:
-            for file in known.files:
-                self._descriptors.close(file)
         self._tracker = new
         self._draining = [file for file in self._draining if file.log.path in new.logs]
         self._checked.clear()
@@ -243,8 +240,6 @@ class Follower:
                 self._tracker.rewritten(rewritten)
                 if self._tracker.files.get(rewritten.identity) is rewritten:
                     pending.append(rewritten)
-                else:
-                    self._descriptors.close(rewritten)
                 fresh, self._tracker.fresh = self._tracker.fresh, []
                 pending.extendleft([file for file in reversed(fresh) if self._check(file)])
             if self._clock() >= until:
@@ -325,6 +320,7 @@ class Follower:
     def _tidy(self) -> None:
         """Close files that are quiet, and drop logs and evidence that have been silent for long."""
         tracker = self._tracker
+        self._descriptors.keep(lambda file: tracker.files.get(file.identity) is file)
         for file in [file for file in tracker.files.values() if file.reader is not None]:
             if file.drained and not file.absent and tracker.now - file.grew >= QUIET_SECONDS:
                 self._descriptors.close(file)

@@ -23,7 +23,6 @@ from exporter.errors import StorageError
 from exporter.model import Inventory
 from exporter.nccl import ledger
 from exporter.nccl.evidence import Evidence
-from exporter.nccl.facts import Record
 from exporter.nccl.files import Identity, Log, LogFile
 from exporter.nccl.lines import Step
 from exporter.nccl.reader import Facts
@@ -171,7 +170,8 @@ class Keeper:
         evidence.replaying = block.replayed
         try:
             for record, fact in block.facts:
-                evidence.take(record, fact, written_at(record, block.written))
+                stamp = record.timestamp
+                evidence.take(record, fact, written_at(stamp, block.written) if stamp else block.written)
         except Exception:  # a fault of ours in one block must not cost the others
             self.faults += 1
             log.exception("a part of a log is passed over", path=block.file.path, offset=block.file.mark.offset)
@@ -243,6 +243,8 @@ class Keeper:
             for file_row in kept.files:
                 if (known := logs.get(file_row.log)) is not None:
                     known.files.append(ledger.file_of(file_row, known))
+            for row in kept.logs:
+                logs[row.path].copies = ledger.copies_of(row, logs[row.path].files)
         except ValueError as error:
             log.warning("what was read before cannot be used, logs are read again", error=str(error))
             return
@@ -263,9 +265,8 @@ def settled(future: Future[None]) -> bool:
     return True
 
 
-def written_at(record: Record, latest: float) -> float:
+def written_at(stamp: str, latest: float) -> float:
     """Return when a line was written: as a container runtime noted it, else at the latest when its file was."""
-    stamp = record.timestamp
     if len(stamp) < 20 or stamp[10] != "T":  # NCCL's own has no zone
         return latest
     try:

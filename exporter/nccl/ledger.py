@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
-from exporter.nccl.files import Identity, Log, LogFile
+from exporter.nccl.files import Copy, Identity, Log, LogFile
 from exporter.nccl.lines import Mark
 
 FileKey = tuple[int, int]
@@ -30,10 +31,11 @@ class FileRow(NamedTuple):
 
 
 class LogRow(NamedTuple):
-    """A log: its path, when its last line was written, its evidence (empty: none)."""
+    """A log: its path, when its last line was written, copies of its files, its evidence (empty: none)."""
 
     path: bytes
     last: float
+    copies: bytes
     evidence: bytes
 
 
@@ -43,6 +45,14 @@ class About(NamedTuple):
     looked: float
     globs: tuple[str, ...]
     totals: bytes
+
+
+class CopyKey(NamedTuple):
+    """A copy: its inode, that of the file of which it is one (None: one that holds something else now), its time (ns)."""
+
+    inode: int
+    source: int | None
+    modified: int
 
 
 class Seen(NamedTuple):
@@ -75,7 +85,12 @@ def file_row(file: LogFile) -> FileRow:
 
 def log_row(log: Log) -> LogRow:
     """Return the row of a log."""
-    return LogRow(os.fsencode(log.path), log.last, b"" if log.evidence is None else log.evidence.state())
+    copies = [
+        CopyKey(inode, copy.source.identity.inode if copy.source is not None else None, copy.modified)
+        for inode, copy in log.copies.items()
+    ]
+    evidence = b"" if log.evidence is None else log.evidence.state()
+    return LogRow(os.fsencode(log.path), log.last, msgspec.msgpack.encode(copies), evidence)
 
 
 def save(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -88,7 +103,7 @@ def save(connection: sqlite3.Connection, changes: Changes) -> None:
         "DELETE FROM nccl_files WHERE device = ? AND inode = ?", [_key(identity) for identity in changes.gone_files]
     )
     connection.executemany("INSERT OR REPLACE INTO nccl_files VALUES (?, ?, ?, ?, ?, ?)", changes.files)
-    connection.executemany("INSERT OR REPLACE INTO nccl_logs VALUES (?, ?, ?)", changes.logs)
+    connection.executemany("INSERT OR REPLACE INTO nccl_logs VALUES (?, ?, ?, ?)", changes.logs)
     connection.execute("INSERT OR REPLACE INTO nccl_about VALUES (1, ?)", (msgspec.msgpack.encode(changes.about),))
 
 
@@ -103,7 +118,7 @@ class Kept(NamedTuple):
 def load(connection: sqlite3.Connection) -> Kept:
     """Return what is kept. Raises :class:`msgspec.MsgspecError` for what another program wrote."""
     about = connection.execute("SELECT about FROM nccl_about").fetchone()
-    logs = connection.execute("SELECT path, last, evidence FROM nccl_logs").fetchall()
+    logs = connection.execute("SELECT path, last, copies, evidence FROM nccl_logs").fetchall()
     files = connection.execute("SELECT device, inode, log, path, mark, reader FROM nccl_files").fetchall()
     return Kept(
         msgspec.msgpack.decode(about[0], type=About) if about is not None else None,
@@ -126,6 +141,15 @@ def file_of(row: FileRow, log: Log) -> LogFile:
         drained=seen.drained,
         dirty=False,
     )
+
+
+def copies_of(row: LogRow, files: Iterable[LogFile]) -> dict[int, Copy]:
+    """Return the copies of a log's files. Raises :class:`msgspec.MsgspecError` for what are none."""
+    by_inode = {file.identity.inode: file for file in files}
+    return {
+        key.inode: Copy(by_inode.get(key.source) if key.source is not None else None, key.modified)
+        for key in msgspec.msgpack.decode(row.copies, type=list[CopyKey])
+    }
 
 
 def _key(identity: Identity) -> FileKey:

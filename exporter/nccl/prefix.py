@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from exporter.nccl.facts import Level
@@ -103,6 +104,7 @@ def parse(left: str, word: str = "INFO") -> Parsed:
     return Parsed(head._replace(host=name, timestamp=time), foreign, offset + start)
 
 
+@lru_cache(maxsize=1024)
 def _foreign(before: str) -> tuple[str, str]:
     """What of the text before a prefix is neither wrapper nor time stamp, and the time stamp."""
     if not before or before.isspace():

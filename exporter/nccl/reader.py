@@ -24,6 +24,7 @@ LONGEST_MESSAGE = 8 * 1024
 
 _TABLE = build(LIBRARIES)
 _MARK = " NCCL "
+_INFO = " NCCL INFO "
 _WATCHDOG = "Watchdog caught collective operation timeout"
 # NCCL and RCCL; PyTorch's watchdog; a framework's exception, after which the text of the error stands on a line of its own
 _MARKERS = (b"CCL ", _WATCHDOG.encode(), b"Last error:")
@@ -121,15 +122,14 @@ class Reader:
         the long way. Both ways say the same of the same line.
         """
         short = not self._runtime and not ("\r" in text or "\x1b" in text or " [repeated " in text)
-        heads, table, lines = self._heads, _TABLE, 0
+        heads, table, lines = self._heads if short else {}, _TABLE, 0
         for line in text.split("\n"):
-            left, mark, right = line.partition(_MARK)
-            head = heads.get(left) if mark and short else None
-            if head is None or right[:5] != "INFO " or _MARK in right or len(right) > LONGEST_MESSAGE:
+            left, _, message = line.partition(_INFO)
+            head = heads.get(left)
+            if head is None or _MARK in message or len(message) > LONGEST_MESSAGE:
                 self._line(line, out)
                 continue
             lines += 1
-            message = right[5:]
             depth, deeper, candidates = table
             while deeper and (node := deeper.get(message[:depth])):
                 depth, deeper, candidates = node

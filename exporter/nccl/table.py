@@ -27,7 +27,7 @@ class Node(NamedTuple):
 
 
 _DEPTHS = (4, 8, 12, 20)
-_FEW = 4
+_FEW = 8
 
 
 def build(libraries: Iterable[Library]) -> Node:

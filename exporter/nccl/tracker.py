@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterable
 
 from exporter.nccl.file_systems import file_system
-from exporter.nccl.files import FLAGS, Identity, Log, LogFile, begins_as, end_of, holds, is_start_of
+from exporter.nccl.files import FLAGS, Copy, Identity, Log, LogFile, begins_as, end_of, holds, is_start_of
 from exporter.nccl.folders import Folder, Folders, listing_of
 from exporter.nccl.globs import COMPRESSED, LogRule
 from exporter.nccl.lines import START, Mark
@@ -100,21 +100,33 @@ class Tracker:
     def _known(self, folder: Folder) -> None:
         """See which known files have another name now, and which have none."""
         names = {inode: name for name, inode in reversed(folder.listing.items())}
-        for inode, file in folder.files.items():
+        for inode, file in list(folder.files.items()):
             if folder.listing.get(file.name) == inode:
                 file.absent = 0
             elif inode in names:
-                file.path = os.path.join(folder.path, names[inode])
-                file.absent, file.dirty = 0, True
+                self._renamed(file, folder, names[inode], inode)
             else:
                 file.absent += 1
                 if file.absent == ABSENT:
                     self.gone.append(file)
         for name, known in folder.logs.items():
-            known.copies = {inode: source for inode, source in known.copies.items() if inode in names}
+            for inode in known.copies.keys() - names.keys():
+                del known.copies[inode]
+                known.dirty = True
             current = known.current
             if current is not None and current.folder == folder.path and folder.listing.get(name) is None:
                 known.current = None
+
+    def _renamed(self, file: LogFile, folder: Folder, name: str, inode: int) -> None:
+        """A known file has another name. One of which nothing was read is known by its inode only, which may be another's now."""
+        path = os.path.join(folder.path, name)
+        if file.mark.offset:
+            file.path, file.absent, file.dirty = path, 0, True
+            return
+        self.forget(file)
+        status = self._status(folder, name, inode)
+        if status is not None and name not in folder.logs and not self._is_copy(file.log, folder, path, inode):
+            self._add(file.log, folder, path, inode, status, START)
 
     def _named(self, folder: Folder, entries: Iterable[os.DirEntry[str]]) -> None:
         """See which files have the names of logs."""
@@ -253,12 +265,13 @@ class Tracker:
             if inode in folder.files or name in folder.logs or name.endswith(COMPRESSED):
                 continue
             known = folder.base(name)
-            if known is None or inode in known.copies:
+            if known is None:
                 continue
-            status = self._status(folder, name, inode)
-            if status is not None:
-                candidates.append((status.st_mtime_ns, os.path.join(folder.path, name), inode, status, known))
-        for _, path, inode, status, known in sorted(candidates, key=lambda one: one[:2]):
+            status, copy = self._status(folder, name, inode), known.copies.get(inode)
+            if status is not None and (copy is None or copy.modified != status.st_mtime_ns):
+                candidates.append((status.st_size, os.path.join(folder.path, name), inode, status, known))
+        # The longest first: of several copies of one content it holds what the others do.
+        for _, path, inode, status, known in sorted(candidates, key=lambda one: one[:2], reverse=True):
             if self._is_copy(known, folder, path, inode) or folder.looked is None:
                 continue
             was_there = before.get(os.path.basename(path)) == inode
@@ -277,18 +290,15 @@ class Tracker:
             if status.st_ino != inode:
                 return False
             for mark in known.orphans:
-                if holds(descriptor, size, mark):
+                if size > mark.offset and holds(descriptor, size, mark):
                     known.orphans.remove(mark)
                     self._add(known, folder, path, inode, status, mark)
                     return True
-            for file in known.files:
-                if holds(descriptor, size, file.mark) or _is_copy_of(descriptor, size, file):
-                    known.copies[inode] = file
-                    return True
-            if any(
-                begins_as(descriptor, size, mark) for mark in (*known.orphans, *(file.mark for file in known.files))
-            ):
-                known.copies[inode] = None
+            source = next((file for file in known.files if _is_copy_of(descriptor, size, file)), None)
+            marks = (*known.orphans, *(file.mark for file in known.files))
+            if source is not None or any(begins_as(descriptor, size, mark) for mark in marks):
+                known.copies[inode] = Copy(source, status.st_mtime_ns)
+                known.dirty = True
                 return True
         except OSError:
             return False
@@ -332,8 +342,9 @@ class Tracker:
     def _release(self, file: LogFile, folder: Folder) -> None:
         """See what there is in copies of a file that holds something else now."""
         names = {inode: name for name, inode in folder.listing.items()}
-        for inode in [inode for inode, source in file.log.copies.items() if source is file]:
+        for inode in [inode for inode, copy in file.log.copies.items() if copy.source is file]:
             del file.log.copies[inode]
+            file.log.dirty = True
             status = self._status(folder, names[inode], inode) if inode in names else None
             if status is not None and not file.mark.offset:  # nothing of it was read
                 self._add(file.log, folder, os.path.join(folder.path, names[inode]), inode, status, START)
@@ -359,14 +370,17 @@ class Tracker:
 
 
 def _is_copy_of(descriptor: int, size: int, file: LogFile) -> bool:
-    """True when the file is there, is what it was, and begins with the ``size`` bytes of another one."""
+    """True when another file of ``size`` bytes begins with what was read of this one, or this one with all of the other."""
+    if holds(descriptor, size, file.mark):
+        return True
+    if file.descriptor >= 0:  # it may have no name any more
+        return is_start_of(descriptor, size, file.descriptor)
     try:
         other = os.open(file.path, FLAGS)
     except OSError:
         return False
     try:
-        status = os.fstat(other)
-        return identity_of(status) == file.identity and is_start_of(descriptor, size, other)
+        return identity_of(os.fstat(other)) == file.identity and is_start_of(descriptor, size, other)
     finally:
         os.close(other)
 

@@ -46,6 +46,7 @@ FAMILY_WORDS = {
     "socket": ("192.0.2.9<40001>", "Connection refused", "x"),
     "channel": ("IB", "/GDRDMA", "", "", "", ""),
     "init": ("ncclCommInitRank",),
+    "env": ("NCCL_P2P_LEVEL", "SYS"),
 }
 GIDS = " localGid fe80::1 remoteGidsfe80::2"
 """What four strings of a completion print on RoCE; on InfiniBand they are empty."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,3 +26,12 @@ def handed() -> Iterator[Handed]:
     yield make
     for hand in made:
         hand.close()
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that every user may look into: those of pytest are the tester's own."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -88,9 +89,18 @@ class Hand:
             while self.follower.round(self.stop):
                 self.now += 0.001
 
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Do rounds, quickly, until something holds: the kernel tells of changes in its own time."""
+        for _ in range(1000):
+            self.round(after=0.001)
+            if holds():
+                return
+            time.sleep(0.01)
+        raise AssertionError("it never came to hold")
+
     def close(self) -> None:
         """End as a killed program does: nothing more is committed."""
-        self.follower._descriptors.close_all()
+        self.follower._descriptors.keep(lambda file: False)
         self.follower._watch.close()
         self.storage.close()
 
@@ -119,3 +129,9 @@ def rule(path: Path | str, **options: Any) -> LogRule:
 
 
 Handed = Callable[..., Hand]
+
+
+def write(path: Path, *lines: object, mode: str = "a") -> None:
+    """Write lines to a file."""
+    with path.open(mode) as file:
+        file.writelines(f"{line}\n" for line in lines)

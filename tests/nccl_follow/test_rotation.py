@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nccl_follow.counting import Hand, Handed, rule
-
-
-def write(path: Path, *lines: object, mode: str = "a") -> None:
-    with path.open(mode) as file:
-        file.writelines(f"{line}\n" for line in lines)
+from tests.nccl_follow.counting import Hand, Handed, rule, write
 
 
 @pytest.fixture

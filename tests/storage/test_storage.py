@@ -34,7 +34,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 def put(connection: sqlite3.Connection, name: str, size: int = 1) -> None:
-    connection.execute("INSERT OR REPLACE INTO nccl_logs VALUES (?, 0, zeroblob(?))", (name, size))
+    connection.execute("INSERT OR REPLACE INTO nccl_logs VALUES (?, 0, '', zeroblob(?))", (name, size))
 
 
 def names(connection: sqlite3.Connection) -> list[str]:
@@ -210,7 +210,7 @@ for number in range(10**9):
     def work(connection):
         for part in range(20):
             connection.execute(
-                "INSERT INTO nccl_logs VALUES (?, 0, zeroblob(3000))", (f"{number:09}-{part:02}",)
+                "INSERT INTO nccl_logs VALUES (?, 0, '', zeroblob(3000))", (f"{number:09}-{part:02}",)
             )
     storage.submit(work).result()
     print(number, flush=True)

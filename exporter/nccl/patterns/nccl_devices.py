@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from exporter.nccl.facts import Device, Devices, Fact, Failure, Hardware, NoDevice, Noise, Record, VirtualDevice
 from exporter.nccl.pattern import Pattern, failure, line, noise
@@ -14,16 +15,21 @@ _INTERFACE = re.compile(r"\[(\d+)\]([^\s:]{1,64}):([^\s<]{1,64})(?:<\d+>)?")
 _INCOMPATIBLE = "[%d]%s:%d/%s and [%d]%s:%d/%s. Try selecting NICs of only one link type using NCCL_IB_HCA"
 
 
-def _using(match: re.Match[str], record: Record) -> Fact:
-    network, listed, ordering, interface, address = match.groups()
+@lru_cache(maxsize=64)
+def _listed(text: str) -> tuple[Device, ...]:
+    """The devices of a list; all processes of a host print the same."""
     devices = []
-    for number, merged, name, port, link_layer in _ITEM.findall(listed):
-        members = tuple((found[0], int(found[1])) for found in _MEMBER.findall(merged)) or ((name, int(port or 0)),)
-        layers = [found[2] for found in _MEMBER.findall(merged)] or [link_layer]
-        devices.append(
-            Device(int(number), "+".join(member[0] for member in members), members[0][1], layers[0], members)
-        )
-    return Devices(network, tuple(devices), ordering is not None, interface, address.partition("<")[0])
+    for number, merged, name, port, link_layer in _ITEM.findall(text):
+        found = _MEMBER.findall(merged) or [(name, port, link_layer)]
+        members = tuple((name, int(port)) for name, port, _ in found)
+        devices.append(Device(int(number), "+".join(name for name, _ in members), members[0][1], found[0][2], members))
+    return tuple(devices)
+
+
+def _using(match: re.Match[str], record: Record) -> Fact:
+    network, listed, interface, address = match.groups()
+    devices = listed.removesuffix("[RO]")
+    return Devices(network, _listed(devices), devices != listed, interface, address.partition("<")[0])
 
 
 def _interfaces(match: re.Match[str], record: Record) -> Fact:
@@ -53,7 +59,7 @@ PATTERNS: tuple[Pattern, ...] = (
         name="using",
         first="NET/",
         holds="; OOB ",
-        regex=re.compile(r"NET/(\S{1,40}?) ?: Using(.{0,3900}?)(\[RO\])?; OOB ([^\s:]{1,64}):(\S{1,128})"),
+        regex=re.compile(r"NET/(\S{1,40}?) ?: Using([^;]{0,3900}); OOB ([^\s:]{1,64}):(\S{1,128})"),
         make=_using,
         examples=(
             "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:192.0.2.1<0>",

@@ -275,7 +275,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         name="no_libibverbs_new",
-        first="Cou",
+        first=("Could not open ", "Count not open "),
         regex=re.compile(r"Cou(?:ld|nt) not open (?P<name>libibverbs\.so\S{0,20})"),
         make=_plugin("ibverbs", "absent"),
         since="2.30.3",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Literal
 
 from exporter.nccl.facts import Channel, Collnet, Connected, Fact, Local, Network, Record
@@ -44,9 +43,22 @@ def _collnet(match: re.Match[str], record: Record) -> Fact:
     return Collnet(_DIRECTIONS[direction], network, int(device), how_far(network, direct))
 
 
-@lru_cache(maxsize=256)
-def _local(kind: Literal["p2p", "shm"], how: str) -> Local:
-    return Local(kind, how)
+class _Locals(dict[str, Local]):
+    """Channels of one kind by what follows: most lines of a log are of a handful of them."""
+
+    def __init__(self, kind: Literal["p2p", "shm"]) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def __missing__(self, how: str) -> Local:
+        if len(self) >= _FEW:
+            self.clear()
+        self[how] = local = Local(self._kind, how)
+        return local
+
+
+_FEW = 256
+_P2P, _SHM = _Locals("p2p"), _Locals("shm")
 
 
 def _rings(match: re.Match[str], record: Record) -> Fact:
@@ -61,7 +73,7 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=re.compile(
             r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via P2P/(?!indirect)(direct pointer\S{0,40}|\S{1,80})(?!\S)"
         ),
-        make=lambda match, record: _local("p2p", match[1]),
+        make=lambda match, record: _P2P[match[1]],
         examples=(
             "Channel 00/0 : 6[2] -> 7[3] via P2P/IPC",
             "Channel 12/1 : 3[3] -> 4[4] via P2P/CUMEM/read",
@@ -76,7 +88,7 @@ PATTERNS: tuple[Pattern, ...] = (
         first="Channel ",
         holds=" via P2P/indirect/",
         regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via P2P/indirect/\d+\["),
-        make=lambda match, record: _local("p2p", "indirect"),
+        make=lambda match, record: _P2P["indirect"],
         examples=("Channel 00/0 : 0[0] -> 5[5] via P2P/indirect/4[4]",),
     ),
     Pattern(
@@ -101,7 +113,7 @@ PATTERNS: tuple[Pattern, ...] = (
         first="Channel ",
         holds=" via SHM/",
         regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via SHM/(\w{1,20}(?:/\w{1,20})?)(?!\S)"),
-        make=lambda match, record: _local("shm", match[1]),
+        make=lambda match, record: _SHM[match[1]],
         examples=("Channel 00 : 2[0] -> 3[1] via SHM/direct/direct", "Channel 01 : 0[0] -> 1[1] via SHM/direct"),
     ),
     Pattern(
@@ -109,7 +121,7 @@ PATTERNS: tuple[Pattern, ...] = (
         first="Channel ",
         holds=" via direct shared memory",
         regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via direct shared memory(?!\S)"),
-        make=lambda match, record: _local("shm", "direct"),
+        make=lambda match, record: _SHM["direct"],
         until="2.12.12",
         examples=("Channel 00 : 3[4c000] -> 4[8a000] via direct shared memory",),
     ),

@@ -98,14 +98,12 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         name="cuda",
-        first="",
-        holds="Cuda failure ",
-        regex=re.compile(r"(?:\S{1,300}:\d+ )?Cuda failure (?:(\d+) )?'([^']{0,200})'"),
+        first="Cuda failure ",
+        regex=re.compile(r"Cuda failure (?:(\d+) )?'([^']{0,200})'"),
         make=_cuda,
         examples=(
             "Cuda failure 'out of memory'",
             "Cuda failure 2 'out of memory'",
-            "init.cc:123 Cuda failure 'out of memory'",
         ),
     ),
     Pattern(

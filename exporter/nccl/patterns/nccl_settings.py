@@ -19,7 +19,7 @@ def setting(match: re.Match[str], record: Record) -> Fact:
 PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         name="set_by_environment",
-        first="",
+        first=("NCCL_", "NET/IB: NCCL_", "RCCL_"),
         holds=" set by environment to ",
         regex=re.compile(r"(?:NET/IB: )?(\w{1,100}) set by environment to (.*)"),
         make=setting,
@@ -95,7 +95,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         name="ignored_value",
-        first="",
+        first=("Env var for ", "NCCL_"),
         holds=" ignored because ",
         regex=re.compile(r"(?:Env var for )?(\w{1,100})=(-?\d+) is (?:being )?ignored because "),
         make=lambda match, record: BadSetting(match[1], match[2]),
