@@ -123,10 +123,14 @@ class Channel(NamedTuple):
 
 
 class Local(NamedTuple):
-    """A channel inside the host (or NVLink domain): ``p2p``, ``shm``; ``how`` is what follows (``CUMEM/read``, ``direct``)."""
+    """Channels inside the host (or NVLink domain): ``p2p``, ``shm``; ``how`` is what follows (``CUMEM/read``, ``direct``).
+
+    Most lines of a log are of this kind: ``lines`` is how many of one thread were read at once, the record is the first's.
+    """
 
     kind: Literal["p2p", "shm"]
     how: str
+    lines: int = 1
 
 
 class Collnet(NamedTuple):

@@ -140,6 +140,8 @@ def _setting(evidence: Evidence, record: Record, fact: facts.Setting, now: float
 
 
 MOST_VALUES = 8
+MOST_LINES = 1 << 20
+"""No block that is read at once holds more."""
 """Values of one variable, and hosts of one value, that are kept."""
 
 
@@ -218,7 +220,7 @@ def _channel(evidence: Evidence, record: Record, fact: facts.Channel, now: float
 
 
 def _local(evidence: Evidence, record: Record, fact: facts.Local, now: float, process: Process) -> None:
-    add(evidence.local, fact.kind)
+    add(evidence.local, fact.kind, max(1, min(fact.lines, MOST_LINES)))
 
 
 def _collnet(evidence: Evidence, record: Record, fact: facts.Collnet, now: float, process: Process) -> None:

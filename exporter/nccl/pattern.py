@@ -20,7 +20,8 @@ class Pattern:
     the message begins with, or several such texts: it finds the patterns to try, so it is literal and as long as can be.
     ``holds`` is a text that stands somewhere in it, asked before the regex. ``since`` / ``until`` are the releases that
     print this form (empty: from the first, to the newest known). ``make`` builds the fact from the match and the record.
-    ``examples`` are whole messages; a test proves that each matches this entry and no other of any table.
+    ``examples`` are whole messages; a test proves that each matches this entry and no other of any table. ``counted`` says
+    that ``make`` gives a :class:`~exporter.nccl.facts.Local` which depends on the first group alone.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Pattern:
     since: str = ""
     until: str = ""
     examples: tuple[str, ...] = ()
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

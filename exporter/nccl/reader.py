@@ -12,7 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
-from exporter.nccl.facts import Channel, Collnet, Fact, Failure, Level, Network, Noise, Record, Setting
+from exporter.nccl.facts import Channel, Collnet, Fact, Failure, Level, Local, Network, Noise, Record, Setting
+from exporter.nccl.pattern import Make
 from exporter.nccl.patterns import LIBRARIES
 from exporter.nccl.prefix import LEVELS, Head, parse, records
 from exporter.nccl.table import build, find
@@ -31,6 +32,7 @@ _MARKERS = (b"CCL ", _WATCHDOG.encode(), b"Last error:")
 _DENSE = 4  # lines per marked line at which reading all lines is cheaper than looking each up
 _AFTER_LAST_ERROR = 4
 _HEADS, _HOSTS, _TEXTS, _STREAMS = 4096, 128, 64, 4  # things remembered
+_LONGEST_HEAD = 1024
 _KEPT_OF_PART = 20_000  # bytes that a state holds of a line that goes on
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEST_FAILURE = re.compile(r"Test NCCL failure \S{1,255} '.{0,500}? / (.*)'")
@@ -38,6 +40,7 @@ _NAMED_VERSION = re.compile(r"NCCL error(?: in)?: .{0,600}?, (NCCL version \d[^\
 _BY_ENDING = (Channel, Collnet, Setting, Network)  # what they say hangs on how the message ends
 _BANNER = ("NCCL version ", "RCCL version")
 
+_new = tuple.__new__  # a Record from its fields, in half the time that its own constructor takes
 _Key = TypeVar("_Key", str, bytes)
 Facts = list[tuple[Record, Fact]]
 
@@ -121,26 +124,40 @@ class Reader:
         This loop is the short way for what most lines are, an INFO with a prefix that was seen before; any other line takes
         the long way. Both ways say the same of the same line.
         """
-        short = not self._runtime and not ("\r" in text or "\x1b" in text or " [repeated " in text)
-        heads, table, lines = self._heads if short else {}, _TABLE, 0
+        short = not (self._runtime or "\r" in text or "\x1b" in text or " [repeated " in text)
+        heads, table, longest, count = self._heads, _TABLE, LONGEST_MESSAGE, 0
+        counts: dict[tuple[str, Make, str], list[int]] = {}
         for line in text.split("\n"):
-            left, _, message = line.partition(_INFO)
-            head = heads.get(left)
-            if head is None or _MARK in message or len(message) > LONGEST_MESSAGE:
+            left, mark, message = line.partition(_INFO)
+            if not (mark and short) or _MARK in message or len(message) > longest:
                 self._line(line, out)
                 continue
-            lines += 1
+            head = heads.get(left) or self._learned(left, "INFO")
+            if head is None:
+                self._line(line, out)
+                continue
+            count += 1
             depth, deeper, candidates = table
             while deeper and (node := deeper.get(message[:depth])):
                 depth, deeper, candidates = node
-            for holds, match, make, _ in candidates:
+            for holds, match, make, counted in candidates:
                 if holds in message and (found := match(message)):
-                    record = Record._make(("INFO", message, *head))
+                    if counted:
+                        key = left, make, found[1]
+                        if key in counts:
+                            counts[key][1] += 1
+                            break
+                        counts[key] = [len(out), 1]
+                    record = _new(Record, ("INFO", message, *head))
                     fact = make(found, record)
                     if type(fact) is not Noise:
                         out.append((record, fact))
                     break
-        self.nccl_lines += lines
+        self.nccl_lines += count
+        for at, lines in counts.values():
+            record, fact = out[at]
+            assert isinstance(fact, Local)
+            out[at] = record, fact._replace(lines=lines)
 
     def _line(self, text: str, out: Facts) -> None:
         """Read one line as it stands in the file."""
@@ -184,24 +201,25 @@ class Reader:
         if level is None or right[4:5] != " " or _MARK in right or "\x1b" in text or " [repeated " in text:
             self._odd(text, stamp, out)
             return
-        head = self._heads.get(left)
+        head = self._heads.get(left) or self._learned(left, right[:4])
         if head is None:
-            parsed = parse(left, right[:4])
-            if parsed.foreign or not parsed.head.host:
-                self._odd(text, stamp, out)
-                return
-            head = parsed.head
-            self._remember(left, head)
+            self._odd(text, stamp, out)
+            return
         self.nccl_lines += 1
         self._record(level, right[5:], head, stamp, out)
 
-    def _remember(self, left: str, head: Head) -> None:
+    def _learned(self, left: str, word: str) -> Head | None:
+        """What a prefix says that was not seen before, or None where it has no host or other text before it."""
+        head, foreign, _ = parse(left, word)
+        if foreign or not head.host or _MARK in left:
+            return None
         if len(self._heads) >= _HEADS:
             self._heads.clear()
-        if len(left) <= 1024:
+        if len(left) <= _LONGEST_HEAD:
             self._heads[left] = head
-        if _HOST.fullmatch(head.host):
+        if head.host not in self._hosts and _HOST.fullmatch(head.host):
             _keep(self._hosts, head.host, _HOSTS)
+        return head
 
     def _record(self, level: Level, message: str, head: Head, stamp: str, out: Facts, cut: bool = False) -> None:
         """Add the fact of one record; ``cut`` says that its end may be lost."""
@@ -210,7 +228,7 @@ class Reader:
             self.garbled += 1
         for holds, match, make, _ in find(_TABLE, message):
             if holds in message and (found := match(message)):
-                record = Record(level, message, *head)
+                record = _new(Record, (level, message, *head))
                 fact = make(found, record)
                 kind = type(fact)
                 if kind is not Noise and not (cut and kind in _BY_ENDING):

@@ -15,7 +15,7 @@ class Candidate(NamedTuple):
     holds: str
     match: Callable[[str], re.Match[str] | None]
     make: Make
-    name: str
+    counted: bool
 
 
 class Node(NamedTuple):
@@ -56,7 +56,7 @@ def _node(begins: Sequence[tuple[str, Pattern]], depths: Sequence[int]) -> Node:
 
 def _candidates(begins: Sequence[tuple[str, Pattern]]) -> tuple[Candidate, ...]:
     patterns = dict.fromkeys(pattern for _, pattern in begins)
-    return tuple(Candidate(pattern.holds, pattern.regex.match, pattern.make, pattern.name) for pattern in patterns)
+    return tuple(Candidate(pattern.holds, pattern.regex.match, pattern.make, pattern.counted) for pattern in patterns)
 
 
 def find(root: Node, message: str) -> tuple[Candidate, ...]:

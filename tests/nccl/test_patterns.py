@@ -10,7 +10,7 @@ from fnmatch import translate
 import pytest
 from nccl_formats import DATA, Row, message, rows
 
-from exporter.nccl.facts import FAILURES, AsyncEvent, Completion, Fact, Failure, Noise, Record, Report
+from exporter.nccl.facts import FAILURES, AsyncEvent, Completion, Fact, Failure, Local, Noise, Record, Report
 from exporter.nccl.pattern import Library, Pattern, compiled
 from exporter.nccl.patterns import LIBRARIES
 from exporter.nccl.table import build, find
@@ -20,9 +20,13 @@ ENTRIES = [(library, pattern) for library in LIBRARIES for pattern in library.pa
 RELEASE = re.compile(r"\d+\.\d+(\.\d+)?$")
 
 
+NAMES = {pattern.regex: pattern.name for _, pattern in ENTRIES}
+
+
 def names(text: str) -> list[str]:
     """The entries that match a message, as the reader finds them."""
-    return [found.name for found in find(TABLE, text) if found.holds in text and found.match(text)]
+    found = [candidate.match(text) for candidate in find(TABLE, text) if candidate.holds in text]
+    return [NAMES[match.re] for match in found if match]
 
 
 def fact(text: str, level: str = "WARN") -> Fact:
@@ -53,6 +57,18 @@ def test_names_are_unique_and_releases_are_releases() -> None:
     assert len(set(all_names)) == len(all_names)
     for _, pattern in ENTRIES:
         assert all(not release or RELEASE.match(release) for release in (pattern.since, pattern.until)), pattern.name
+
+
+def test_counted_entries_give_what_their_first_group_says() -> None:
+    counted = [pattern for _, pattern in ENTRIES if pattern.counted]
+    assert len(counted) == 4
+    for pattern in counted:
+        for example in pattern.examples:
+            match = pattern.regex.match(example)
+            local = fact(example)
+            assert match is not None
+            assert isinstance(local, Local)
+            assert local.how == match[1]
 
 
 def test_every_first_text_begins_an_example_or_is_a_spelling_of_one_that_does() -> None:

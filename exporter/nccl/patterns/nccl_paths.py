@@ -10,8 +10,8 @@ from exporter.nccl.facts import Path as HowFar
 from exporter.nccl.pattern import Pattern, line, noise
 
 _PEERS = r"Channel (\d+)(?:/(\d+))? : (\d+)\[[0-9a-f]+\] -> (\d+)\[[0-9a-f]+\]"
-# the name of a network may hold a blank (AWS Libfabric) and a slash; nothing but known marks may follow the device
-_NET = r"/(.{1,80}?)/(\d+)(?:\((\d+)\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?(?:/flush=(\w+))?(?!\S)"
+# the name of a network may hold a blank (AWS Libfabric); nothing but known marks may follow the device
+_NET = r"/((?:RMA/)?[^/]{1,80})/(\d+)(?:\((\d+)\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?(?:/flush=(\w+))?(?!\S)"
 _DIRECTIONS: dict[str, Literal["send", "receive"]] = {"send": "send", "receive": "receive"}
 
 
@@ -28,7 +28,7 @@ def _channel(match: re.Match[str], record: Record) -> Fact:
         _DIRECTIONS[direction],
         network,
         int(device),
-        how_far(network, direct),
+        "gdr" if direct else how_far(network, direct),
         int(channel),
         int(connection or 0),
         int(sender),
@@ -43,24 +43,6 @@ def _collnet(match: re.Match[str], record: Record) -> Fact:
     return Collnet(_DIRECTIONS[direction], network, int(device), how_far(network, direct))
 
 
-class _Locals(dict[str, Local]):
-    """Channels of one kind by what follows: most lines of a log are of a handful of them."""
-
-    def __init__(self, kind: Literal["p2p", "shm"]) -> None:
-        super().__init__()
-        self._kind = kind
-
-    def __missing__(self, how: str) -> Local:
-        if len(self) >= _FEW:
-            self.clear()
-        self[how] = local = Local(self._kind, how)
-        return local
-
-
-_FEW = 256
-_P2P, _SHM = _Locals("p2p"), _Locals("shm")
-
-
 def _rings(match: re.Match[str], record: Record) -> Fact:
     return Connected("rings", match[2] == "1", match[1] == "1")
 
@@ -73,7 +55,8 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=re.compile(
             r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via P2P/(?!indirect)(direct pointer\S{0,40}|\S{1,80})(?!\S)"
         ),
-        make=lambda match, record: _P2P[match[1]],
+        make=lambda match, record: Local("p2p", match[1]),
+        counted=True,
         examples=(
             "Channel 00/0 : 6[2] -> 7[3] via P2P/IPC",
             "Channel 12/1 : 3[3] -> 4[4] via P2P/CUMEM/read",
@@ -87,8 +70,9 @@ PATTERNS: tuple[Pattern, ...] = (
         name="p2p_indirect",
         first="Channel ",
         holds=" via P2P/indirect/",
-        regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via P2P/indirect/\d+\["),
-        make=lambda match, record: _P2P["indirect"],
+        regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via P2P/(indirect)/\d+\["),
+        make=lambda match, record: Local("p2p", match[1]),
+        counted=True,
         examples=("Channel 00/0 : 0[0] -> 5[5] via P2P/indirect/4[4]",),
     ),
     Pattern(
@@ -113,15 +97,17 @@ PATTERNS: tuple[Pattern, ...] = (
         first="Channel ",
         holds=" via SHM/",
         regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via SHM/(\w{1,20}(?:/\w{1,20})?)(?!\S)"),
-        make=lambda match, record: _SHM[match[1]],
+        make=lambda match, record: Local("shm", match[1]),
+        counted=True,
         examples=("Channel 00 : 2[0] -> 3[1] via SHM/direct/direct", "Channel 01 : 0[0] -> 1[1] via SHM/direct"),
     ),
     Pattern(
         name="shm_old",
         first="Channel ",
         holds=" via direct shared memory",
-        regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via direct shared memory(?!\S)"),
-        make=lambda match, record: _SHM["direct"],
+        regex=re.compile(r"Channel [^\]]{1,40}\] -> [^\]]{1,40}\] via (direct) shared memory(?!\S)"),
+        make=lambda match, record: Local("shm", match[1]),
+        counted=True,
         until="2.12.12",
         examples=("Channel 00 : 3[4c000] -> 4[8a000] via direct shared memory",),
     ),
