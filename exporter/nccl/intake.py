@@ -140,9 +140,9 @@ def _setting(evidence: Evidence, record: Record, fact: facts.Setting, now: float
 
 
 MOST_VALUES = 8
+"""Values of one variable, and hosts of one value, that are kept."""
 MOST_LINES = 1 << 20
 """No block that is read at once holds more."""
-"""Values of one variable, and hosts of one value, that are kept."""
 
 
 def _bad_setting(evidence: Evidence, record: Record, fact: facts.BadSetting, now: float, process: Process) -> None:

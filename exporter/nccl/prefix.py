@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from exporter.nccl.facts import Level
@@ -50,6 +51,7 @@ class Spliced(NamedTuple):
 
 
 _LONGEST = 4096
+_MOST_MARKS = 32  # in a line; more is no log of NCCL
 _CLEAN = re.compile(r"([A-Za-z0-9._-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\]")
 # host:pid:tid [device], then the location of a WARN: anything, since C++ plugins print __PRETTY_FUNCTION__
 _ORIGIN = re.compile(r":(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\]")
@@ -125,7 +127,7 @@ def records(text: str) -> list[Spliced]:
     begin = 0
     level: Level | None = None
     parsed = Parsed(Head(), "", 0)
-    for mark in _MARK.finditer(text):
+    for mark in islice(_MARK.finditer(text), _MOST_MARKS):
         segment = text[begin : mark.start()]
         following = parse(segment, mark[1])
         if level is not None:

@@ -91,6 +91,12 @@ def test_a_message_may_speak_of_nccl(message: str) -> None:
     assert (record.message, record.cut) == (message, False)
 
 
+def test_a_line_full_of_prefixes_is_not_read_again_and_again() -> None:
+    many = records("a:1:1 [0] NCCL INFO " * 3000)
+    assert len(many) == 32
+    assert len(records("NCCL INFO " * 6000)) == 1
+
+
 def test_no_record() -> None:
     assert records("NCCL version 2.18.6+cuda12.1") == []
     assert records("NCCL error in: x.cpp:12") == []

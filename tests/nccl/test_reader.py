@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 
 import pytest
@@ -418,3 +419,43 @@ def test_facts_of_a_small_job() -> None:
     assert found[0] == Bootstrap("eth0", "192.0.2.41")
     assert SOCKET in found
     assert Local("p2p", "CUMEM/read") in found
+
+
+PIECES = (
+    "a",
+    "0",
+    ":",
+    "[",
+    ")",
+    " ",
+    "1:1:1 [",
+    "a-",
+    "(pid=1",
+    "[1,1",
+    "\x1b[0",
+    "NCCL INFO ",
+    "NCCL error in: ",
+    "Last error:",
+)
+PIECES += (
+    "Test NCCL failure '",
+    " / ",
+    "\r",
+    "€",
+    '{"log":"',
+    "[repeated ",
+    "a:1:1 [0] NCCL WARN ",
+    "12: ",
+    "[rank1]: ",
+    "| ",
+)
+
+
+@pytest.mark.parametrize("before", ["", INFO, WARN, f"{STAMP}Z stdout F ", "Last error:\n", "NCCL error in: "])
+def test_no_line_takes_long(before: str) -> None:
+    """Each is read in some 15 ms; what grows with the square of a line's length would take minutes."""
+    for piece in PIECES:
+        for tail in ("", " NCCL INFO x", ", NCCL version 2."):
+            begin = time.process_time()
+            read(before + piece * (LONGEST // len(piece)) + tail)
+            assert time.process_time() - begin < 5, piece
