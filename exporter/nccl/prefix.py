@@ -106,7 +106,7 @@ def parse(left: str, word: str = "INFO") -> Parsed:
     return Parsed(head._replace(host=name, timestamp=time), foreign, offset + start)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _foreign(before: str) -> tuple[str, str]:
     """What of the text before a prefix is neither wrapper nor time stamp, and the time stamp."""
     if not before or before.isspace():

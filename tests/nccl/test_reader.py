@@ -21,6 +21,7 @@ from exporter.nccl.facts import (
     Local,
     Network,
     Record,
+    Report,
     Setting,
     Trace,
     Version,
@@ -389,6 +390,16 @@ def test_state_is_small_whatever_was_read() -> None:
     assert Reader.restore(state).state() == state
 
 
+def test_diagnostics_have_a_prefix_of_their_own() -> None:
+    text = "[INFO] NVLink: inactive link(s) on rank(s) 3 across 8 ranks in comm 0x1"
+    reader = Reader()
+    assert read(f"gpu-1:100 NCCL DIAG {text}\ngpu-1:100 NCCL DIAG === NCCL Diagnostics ===\n", reader) == [
+        (Record("DIAG", text, "gpu-1", 100), Report("diagnostics", text, True))
+    ]
+    assert facts(f"{PREFIX[:-4]} NCCL CALL ncclAllReduce(1, 2)\n", reader) == []
+    assert (reader.lines, reader.nccl_lines, reader.garbled) == (3, 3, 0)
+
+
 def test_channels_inside_a_host_are_counted_per_thread() -> None:
     line = f"{INFO}Channel {{:02d}}/0 : 6[2] -> 7[3] via P2P/CUMEM\n"
     found = read("".join(line.format(number) for number in range(24)) + line.format(0).replace("gpu-1", "gpu-2"))
@@ -421,33 +432,10 @@ def test_facts_of_a_small_job() -> None:
     assert Local("p2p", "CUMEM/read") in found
 
 
-PIECES = (
-    "a",
-    "0",
-    ":",
-    "[",
-    ")",
-    " ",
-    "1:1:1 [",
-    "a-",
-    "(pid=1",
-    "[1,1",
-    "\x1b[0",
-    "NCCL INFO ",
-    "NCCL error in: ",
-    "Last error:",
-)
-PIECES += (
-    "Test NCCL failure '",
-    " / ",
-    "\r",
-    "€",
-    '{"log":"',
-    "[repeated ",
-    "a:1:1 [0] NCCL WARN ",
-    "12: ",
-    "[rank1]: ",
-    "| ",
+PIECES: tuple[str, ...] = (
+    *("a", "0", ":", "[", ")", " ", "1:1:1 [", "a-", "(pid=1", "[1,1", "\x1b[0", "NCCL INFO ", "NCCL error in: "),
+    *("Last error:", "Test NCCL failure '", " / ", "\r", "€", '{"log":"', "[repeated ", "a:1:1 [0] NCCL WARN "),
+    *("12: ", "[rank1]: ", "| "),
 )
 
 
