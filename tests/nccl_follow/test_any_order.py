@@ -130,8 +130,8 @@ def check(actions: list[str]) -> None:
         assert set(lines) <= set(scene.written)
 
 
-# Long because it still finds a case: rename, look, delete, write, kill, copy. A log that is copied by hand after a restart, before
-# it is looked at again, is read twice.
+# Long because it still finds a case: rename, look, delete, write, kill, copy. A log that is copied by hand after a restart,
+# before it is looked at again, is read twice.
 @pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(ACTIONS), max_size=25))
